@@ -4,6 +4,7 @@ mod common;
 
 use common::{Device, empty, kernel};
 use tilework_abi::board::Board;
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::lower::Lowering;
@@ -46,9 +47,13 @@ fn sub(number: u8) -> SubDeviceId {
 /// Programs of three sub-devices of one queue run at the same time; those of one after the other.
 #[test]
 fn programs_on_different_sub_devices_of_one_queue_run_at_the_same_time() {
+    DispatchLayout::ALL.into_iter().for_each(at_the_same_time);
+}
+
+fn at_the_same_time(layout: DispatchLayout) {
     let mut cycles = Vec::new();
     for apart in [false, true] {
-        let mut device = common::open(config(1));
+        let mut device = common::open(DeviceConfig { layout, ..config(1) });
         let sets = sets(&device);
         if apart {
             device.load_sub_devices(&sets).unwrap();
@@ -75,8 +80,8 @@ fn programs_on_different_sub_devices_of_one_queue_run_at_the_same_time() {
         device.run(&[empty(Cores::All)]).unwrap();
         device.close().unwrap();
     }
-    println!("one after the other {} cycles, at the same time {}", cycles[0], cycles[1]);
-    assert!(10 * cycles[1] < 5 * cycles[0], "{cycles:?}");
+    println!("{layout}: one after the other {} cycles, at the same time {}", cycles[0], cycles[1]);
+    assert!(10 * cycles[1] < 5 * cycles[0], "{layout}: {cycles:?}");
 }
 
 /// Each queue on a sub-device of its own needs no events; on the other's it does. All ways give the
@@ -85,7 +90,8 @@ fn programs_on_different_sub_devices_of_one_queue_run_at_the_same_time() {
 fn two_queues_use_sub_devices_side_by_side() {
     let plain = DeviceConfig { lowering: Lowering::Plain, ..config(2) };
     let slow = DeviceConfig { dispatch: Dispatch::Slow, ..config(2) };
-    for config in [config(2), plain, slow] {
+    let layouts = DispatchLayout::ALL.map(|layout| DeviceConfig { layout, ..config(2) });
+    for config in layouts.into_iter().chain([plain, slow]) {
         let mut device = common::open(config);
         let sets = sets(&device);
         device.load_sub_devices(&sets).unwrap();

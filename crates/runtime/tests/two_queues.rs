@@ -291,6 +291,53 @@ fn transfers_on_one_queue_overlap_with_compute_on_the_other() {
     assert!(overlapped.is_sorted_by_key(|&(_, cycle)| cycle));
 }
 
+/// A trace on each queue, on workers of its own: replays of both are under way at the same time, and
+/// one that would meet a program of the other queue is refused.
+#[test]
+fn traces_of_two_queues_are_replayed_side_by_side() {
+    let mut device = common::open(config());
+    let (left, right) = split_workers(&device);
+    let out = device.alloc_l1("out", 64).unwrap().address.get();
+    let programs = [busy("left", &left, 4_000, out), busy("right", &right, 4_100, out)];
+    let mut traces = Vec::new();
+    for (id, program) in QueueId::ALL.into_iter().zip(&programs) {
+        device.on_queue(id).unwrap().enqueue_program(program, Blocking::Yes).unwrap();
+        let capture = device.on_queue(id).unwrap().begin_trace_capture().unwrap();
+        for _ in 0..3 {
+            device.on_queue(id).unwrap().enqueue_program(program, Blocking::No).unwrap();
+        }
+        traces.push(device.end_trace_capture(capture).unwrap());
+    }
+    let mut cycles = [0; 2];
+    for (together, cycles) in [false, true].into_iter().zip(&mut cycles) {
+        let start = device.chip().now();
+        for (id, trace) in QueueId::ALL.into_iter().zip(&traces) {
+            device.on_queue(id).unwrap().replay_trace(trace, Blocking::No).unwrap();
+            if !together {
+                device.finish().unwrap();
+            }
+        }
+        device.finish().unwrap();
+        *cycles = device.chip().now() - start;
+    }
+    println!("replays one after the other {} cycles, at the same time {}", cycles[0], cycles[1]);
+    assert!(10 * cycles[1] < 6 * cycles[0], "{cycles:?}");
+    assert_eq!(device.statistics().programs, 2 + 2 * 2 * 3);
+    // A program of the first queue on a worker of the second one's trace.
+    device.enqueue_program(&busy("over", &right[..1], 9, out), Blocking::No).unwrap();
+    let refused = device.on_queue(SECOND).unwrap().replay_trace(&traces[1], Blocking::No).unwrap_err();
+    assert!(
+        matches!(&refused, RuntimeError::Unordered { first, second, .. } if (&**first, &**second) == ("over", "right")),
+        "{refused}"
+    );
+    let event = device.record_event().unwrap();
+    let mut second = device.on_queue(SECOND).unwrap();
+    second.wait_for_event(&event).unwrap();
+    second.replay_trace(&traces[1], Blocking::Yes).unwrap();
+    let wrong = device.on_queue(SECOND).unwrap().replay_trace(&traces[0], Blocking::No).unwrap_err();
+    assert!(matches!(wrong, RuntimeError::Trace(_)), "{wrong}");
+}
+
 #[test]
 fn wrong_queues_are_named() {
     let mut one = common::open(DeviceConfig::new(Board::P100));

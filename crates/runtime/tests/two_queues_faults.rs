@@ -7,9 +7,9 @@ mod common;
 use common::{Device, empty, kernel};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tilework_abi::addr::{Cycle, PcieAddr};
+use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
-use tilework_abi::cq::layout::host;
+use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, host, prefetch_core};
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -196,10 +196,14 @@ fn a_worker_of_one_queue_that_never_answers_ends_by_the_budget() {
     }
 }
 
-/// A chip whose host sees nothing of the completion FIFO of one queue while it is deaf.
+/// A chip whose host sees nothing of the completion FIFO of one queue while it is deaf, and garbles
+/// the first byte of that queue's next record when it is told to.
 struct Deaf {
     chip: Chip,
     deaf: Rc<Cell<bool>>,
+    garble: Rc<Cell<bool>>,
+    /// The queue's issue region.
+    issue: std::ops::Range<u64>,
     /// Where the write pointer is, and what it was when the host became deaf.
     pointer: u64,
     old: [u8; 4],
@@ -209,8 +213,9 @@ impl Deaf {
     fn new(queue: QueueId) -> (Self, Rc<Cell<bool>>) {
         let deaf = Rc::new(Cell::new(false));
         let chip = Chip::new(ChipConfig::new(Board::P100)).unwrap();
-        let pointer = u64::from(queue.region_noc_base() + host::CQ_WR.offset());
-        (Self { chip, deaf: Rc::clone(&deaf), pointer, old: [0; 4] }, deaf)
+        let at = |offset: u32| u64::from(queue.region_noc_base() + offset);
+        let (pointer, issue) = (at(host::CQ_WR.offset()), at(host::ISSUE.offset())..at(host::ISSUE.end()));
+        (Self { chip, deaf: Rc::clone(&deaf), garble: Rc::default(), issue, pointer, old: [0; 4] }, deaf)
     }
 }
 
@@ -237,7 +242,11 @@ impl HostLink for Deaf {
         Ok(())
     }
     fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
-        HostLink::pinned_write(&mut self.chip, address, data)
+        let mut data = data.to_vec();
+        if self.issue.contains(&address.get()) && self.garble.take() {
+            data[0] = 0xEE;
+        }
+        HostLink::pinned_write(&mut self.chip, address, &data)
     }
     fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
         let stop = self.chip.now() + budget;
@@ -283,6 +292,54 @@ fn a_host_that_is_deaf_to_one_queue_ends_in_a_named_deadlock() {
             assert_eq!(device.on_queue(id).unwrap().finish().unwrap_err().to_string(), text);
         }
         opens_again(device.into_chip().chip);
+    }
+}
+
+/// A byte of a record is another: the prefetcher of that queue stops and says why, in the report as
+/// well; the other queue works on until somebody waits for both.
+#[test]
+fn a_garbled_record_of_one_queue_is_named() {
+    for id in QueueId::ALL {
+        let (chip, _) = Deaf::new(id);
+        let garble = Rc::clone(&chip.garble);
+        let mut device = tilework_runtime::Device::open(chip, config()).unwrap();
+        let buffer = array(&mut device);
+        device.upload(&buffer, &[8; BYTES]).unwrap();
+        garble.set(true);
+        let waiters = wait_in(&mut device, id, &buffer);
+        assert!(!garble.get(), "a record was garbled");
+        let read = device.on_queue(other(id)).unwrap().enqueue_read_buffer(&buffer, Blocking::Yes).unwrap();
+        assert_eq!(device.wait_for_read(read).unwrap(), [8; BYTES]);
+        let error = device.finish().unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, RuntimeError::Deadlock(_)), "{text}");
+        assert!(text.contains(&format!("command queue {id}: ")), "{text}");
+        let tile = DispatchLayout::Dispatcher.queue(id).prefetch_tile(Board::P100);
+        let stopped = format!("BRISC of {tile}, kernel prefetch.elf");
+        assert!(text.contains(&stopped) && text.contains("stopped, unknown command"), "{text}");
+        assert_eq!(*waiters.told.borrow(), [text.clone(), text]);
+        opens_again(device.into_chip().chip);
+    }
+}
+
+/// Credits of one queue vanish: prefetcher and dispatcher of that queue wait for each other.
+#[test]
+fn a_lost_credit_of_one_queue_is_a_circle_there() {
+    for id in QueueId::ALL {
+        let mut device = common::open(config());
+        let prefetch = device.config().layout.queue(id).prefetch_tile(Board::P100);
+        let semaphores = device.memory_map().kernel_config.get() + SEMAPHORE_OFFSET;
+        let credits = L1Addr::new(prefetch_core::SEM_DISPATCH_PAGES.addr(semaphores));
+        device.write_l1(prefetch, credits, &0u32.to_le_bytes()).unwrap();
+        device.on_queue(other(id)).unwrap().enqueue_program(&empty(Cores::Count(3)), Blocking::Yes).unwrap();
+        device.on_queue(other(id)).unwrap().finish().unwrap();
+        let error = device.on_queue(id).unwrap().enqueue_program(&empty(Cores::Count(3)), Blocking::Yes).unwrap_err();
+        let RuntimeError::Deadlock(report) = &error else { panic!("{error}") };
+        let chain: Vec<&str> = report.chain.iter().map(|link| link.who.as_str()).collect();
+        let of = |who: &str| format!("the {who} of queue {id}");
+        assert_eq!(chain, ["the host", &of("dispatcher"), &of("prefetcher")], "{error}");
+        assert_eq!(report.circle, Some(1), "{error}");
+        opens_again(device.into_chip());
     }
 }
 

@@ -2,6 +2,7 @@
 //! lowering would have sent, and nothing that a program uses changes while it runs.
 
 mod dram;
+mod lanes;
 mod over;
 mod traces;
 

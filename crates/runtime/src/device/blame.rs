@@ -3,7 +3,7 @@
 use super::{Device, Running};
 use crate::RuntimeError;
 use crate::explain::{Lane, Scene};
-use crate::queue::{CommandQueue, Waited};
+use crate::queue::{CommandQueue, Sent, Waited};
 use std::rc::Rc;
 use tilework_abi::convert::usize_of;
 use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
@@ -17,7 +17,9 @@ impl<C: HostLink> Device<C> {
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
         let parked: Vec<Running> = self.parked.in_flight.iter().cloned().collect();
-        let scene = self.scene((first, batch), &parked);
+        let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
+        let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));
+        let scene = self.scene((first, batch, &own_sent), (&parked, &parked_sent));
         let error = match stopped {
             Waited::Other(error) => error,
             Waited::Interrupted { cycles } => RuntimeError::Interrupted(Box::new(scene.budget(cycles, true))),
@@ -43,8 +45,13 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Everything that a report needs.
-    fn scene<'a>(&'a self, (first, batch): (usize, &'a [Running]), parked: &'a [Running]) -> Scene<'a> {
-        let other = self.parked.queue.as_ref();
+    fn scene<'a>(
+        &'a self,
+        (first, batch, sent): (usize, &'a [Running], &'a [Sent]),
+        (parked, parked_sent): (&'a [Running], &'a [Sent]),
+    ) -> Scene<'a> {
+        let first_parked = usize_of(self.parked.first_in_flight);
+        let parked = |queue| Lane { queue, sent: parked_sent, first: first_parked, batch: parked };
         Scene {
             board: self.config.board,
             queues: self.config.queue_tiles(),
@@ -55,10 +62,10 @@ impl<C: HostLink> Device<C> {
             firmware: &self.firmware,
             cq_kernels: &self.cq_kernels,
             queue: self.queue.as_ref(),
-            sent: self.queue.as_ref().map(CommandQueue::sent).unwrap_or_default(),
+            sent,
             first,
             batch,
-            other: other.map(|queue| Lane { queue, first: usize_of(self.parked.first_in_flight), batch: parked }),
+            other: self.parked.queue.as_ref().map(parked),
             waiting: Rc::default(),
         }
     }

@@ -450,8 +450,10 @@ impl<C: HostLink> Device<C> {
         };
         let beside = self.parked.queue.as_mut();
         let result = f(queue, &mut self.card, &mut Patience { until, budget, progress: &mut tell, beside });
-        for id in QueueId::ALL {
-            self.on(id, Self::note_completed);
+        self.note_completed();
+        if self.parked.queue.is_some() {
+            let at = self.at;
+            QueueId::ALL.into_iter().filter(|&id| id != at).for_each(|id| self.on(id, Self::note_completed));
         }
         result.map_err(|e| {
             let running = std::mem::take(&mut self.in_flight);

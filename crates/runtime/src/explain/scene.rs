@@ -51,6 +51,8 @@ impl TileKind {
 #[derive(Clone, Copy)]
 pub(crate) struct Lane<'a> {
     pub queue: &'a CommandQueue,
+    /// Its commands that are not known to be completed, oldest first.
+    pub sent: &'a [Sent],
     /// The number in the queue of the first of the programs.
     pub first: usize,
     /// The programs that were being run.
@@ -73,7 +75,7 @@ pub(crate) struct Scene<'a> {
     /// The command queue, under fast dispatch.
     pub queue: Option<&'a CommandQueue>,
     /// Its commands that are not known to be completed, oldest first.
-    pub sent: Vec<Sent>,
+    pub sent: &'a [Sent],
     /// The number in the queue of the first of the programs.
     pub first: usize,
     /// The programs that were being run.
@@ -91,9 +93,10 @@ impl<'a> Scene<'a> {
         Self {
             at: other.queue.id(),
             queue: Some(other.queue),
+            sent: other.sent,
             first: other.first,
             batch: other.batch,
-            other: Some(Lane { queue, first: self.first, batch: self.batch }),
+            other: Some(Lane { queue, sent: self.sent, first: self.first, batch: self.batch }),
             ..self.clone()
         }
     }
@@ -328,7 +331,7 @@ impl<'a> Scene<'a> {
     /// The queue as the report shows it.
     fn queue_view(&self) -> Option<QueueView> {
         let queue = self.queue?;
-        let sent = &self.sent;
+        let sent = self.sent;
         let executed = self.executed();
         let at = executed.unwrap_or(sent.len() as u64);
         let line = |i: u64| {

@@ -18,7 +18,8 @@
 //!   `CreditBeforeData` of the model.
 //! - tt-metal#55419: a completion pointer, reduced, lands in another queue's L1.
 //!   `issue_55419_foreign_pointers_name_no_page` of `tilework_abi`,
-//!   [`tt_metal_55419_a_foreign_completion_pointer_writes_nothing`].
+//!   [`tt_metal_55419_a_foreign_completion_pointer_writes_nothing`],
+//!   `tt_metal_55419_the_words_of_two_queues_are_their_own` of `two_queues.rs`.
 //! - tt-metal#7892, #7072: larger transfers overflow L1 unseen, and events are garbage. The asserts
 //!   of `tilework_abi::cq::layout`,
 //!   [`tt_metal_7892_the_longest_records_leave_their_neighbours_alone`].
@@ -29,7 +30,11 @@
 //! - tt-metal#8383, #12481: an error hangs the closing of a device. `queue_api_faults.rs`, for all
 //!   but traces.
 //!
-//! The other reports of this kind are about two queues (tt-metal#51738) and about traces
+//! - tt-metal#51738: two queues hang each other.
+//!   `tt_metal_51738_a_deadlock_names_queue_and_program` of `two_queues_faults.rs`, whose other tests
+//!   put faults into either queue, and the model of two queues (`crates/cq/tests/model_queues.rs`).
+//!
+//! The other reports of this kind are about traces
 //! (tt-metal#54032, #48869, #35259, #29797, #46535, #45435, #7343), which are not built.
 
 use crate::random::{Form, Random};
