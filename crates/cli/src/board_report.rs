@@ -67,7 +67,7 @@ struct RangeView {
 impl BoardReport {
     /// The report of a board.
     pub fn of(whole: BoardLayout) -> Self {
-        let BoardLayout { board, layout } = whole;
+        let BoardLayout { board, layout, .. } = whole;
         let queue = layout.tiles(board).map(|(xy, parts)| QueueTileView {
             x: xy.x,
             y: xy.y,

@@ -3,7 +3,7 @@
 use crate::elf::ElfError;
 use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
 use crate::firmware::FirmwareError;
-use crate::memory::MemoryError;
+use crate::memory::{MemoryError, WorkerCoresError};
 use crate::program::ProgramError;
 use crate::tensor::TensorError;
 use tilework_abi::board::Harvesting;
@@ -98,6 +98,9 @@ pub enum RuntimeError {
         /// How many were asked for.
         asked: u8,
     },
+    /// Worker cores that the board does not have, or has for something else.
+    #[error(transparent)]
+    Workers(#[from] WorkerCoresError),
     /// The device stopped in an earlier call.
     #[error("the device stopped earlier ({0}); open it again")]
     Lost(String),

@@ -29,7 +29,7 @@ use crate::elf::FirmwareImage;
 use crate::firmware::FirmwareSet;
 use crate::log;
 use crate::lower::Lowering;
-use crate::memory::{Allocator, AllocatorConfig, MemorySpace};
+use crate::memory::{Allocator, AllocatorConfig, MemorySpace, WorkerCores};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
@@ -103,6 +103,9 @@ pub struct DeviceConfig {
     pub host_cost: HostCost,
     /// Which tiles run the command queue; under fast dispatch only.
     pub layout: DispatchLayout,
+    /// The tiles that run programs, of those that the dispatch leaves; all of them unless given. L1
+    /// buffers are interleaved over these only.
+    pub worker_cores: Option<WorkerCores>,
     /// Cycles that one [`Device::run`] may take; [`default_cycles`] of its programs unless given. A
     /// deadlock is found at once, whatever this is; the budget ends programs that never end.
     pub max_cycles: Option<Cycle>,
@@ -130,6 +133,7 @@ impl DeviceConfig {
             trace_region_size: 0,
             host_cost: HostCost::None,
             layout: DispatchLayout::Dispatcher,
+            worker_cores: None,
             max_cycles: None,
             timestamps: true,
             core_timing: false,
@@ -140,6 +144,15 @@ impl DeviceConfig {
 
     /// The tiles that run programs, in the board's order.
     pub fn workers(&self) -> Vec<NocXy> {
+        let mut workers = self.possible_workers();
+        if let Some(chosen) = self.worker_cores {
+            workers.retain(|&tile| chosen.has_tile(self.board, tile));
+        }
+        workers
+    }
+
+    /// The tiles that can run programs, in the board's order.
+    fn possible_workers(&self) -> Vec<NocXy> {
         match self.dispatch {
             Dispatch::Fast => self.layout.workers(self.board).collect(),
             Dispatch::Slow => self.board.tensix_tiles().collect(),
@@ -268,6 +281,9 @@ impl<C: HostLink> Device<C> {
     ) -> Result<Self, RuntimeError> {
         if config.queues != 1 {
             return Err(RuntimeError::Queues { asked: config.queues });
+        }
+        if let Some(chosen) = config.worker_cores {
+            chosen.check(config.board, &config.possible_workers())?;
         }
         firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some((config.layout, &cq_kernels)))?;
         let card = Card::open(chip).map_err(RuntimeError::Driver)?;

@@ -16,6 +16,7 @@ mod semaphore;
 mod shard;
 mod space;
 mod statistics;
+mod worker_cores;
 
 pub use allocator::{Address, AllocationId, Allocator, Banks, Fit};
 pub use buffer::{Bank, BankAddr, Buffer, BufferRegion, DType, L1Buffer, L1Range, Place, Run};
@@ -25,3 +26,4 @@ pub use error::{Fits, MemoryError, Overflow, Owned, ShardError};
 pub use semaphore::{GlobalSemaphore, GlobalSemaphoreConfig};
 pub use space::{AllocatorConfig, MemorySpace};
 pub use statistics::{Leaks, MemoryStatistics};
+pub use worker_cores::{WorkerCores, WorkerCoresError};
