@@ -317,6 +317,7 @@ impl<C: HostLink> Device<C> {
         self.in_flight.drain(..done);
         self.first_in_flight += done as u64;
         self.programs += done as u64;
+        let result = result.and_then(|value| self.check_invariants().map(|()| value));
         result.map_err(|e| {
             let running = std::mem::take(&mut self.in_flight);
             let batch: Vec<_> = running.into();

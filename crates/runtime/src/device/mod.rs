@@ -10,6 +10,7 @@ mod bank_table;
 mod blame;
 mod close;
 mod enqueue;
+mod invariants;
 mod run;
 mod semaphore;
 mod start;
