@@ -25,7 +25,7 @@ pub fn show(board: BoardLayout) -> Answer {
 }
 
 fn text(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
-    let BoardLayout { board, layout } = whole;
+    let BoardLayout { board, layout, .. } = whole;
     summary(whole, out)?;
     draw(whole, out)?;
     layouts(whole, out)?;
@@ -48,7 +48,7 @@ fn at(xy: NocXy) -> String {
 }
 
 fn summary(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
-    let BoardLayout { board, layout } = whole;
+    let BoardLayout { board, layout, .. } = whole;
     let banks = board.dram().banks().len();
     writeln!(
         out,
@@ -106,7 +106,7 @@ fn cell(whole: BoardLayout, x: u8, y: u8) -> String {
 }
 
 fn draw(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
-    let BoardLayout { board, layout } = whole;
+    let BoardLayout { board, layout, .. } = whole;
     let columns: u8 = u8::try_from(GRID_X).expect("the grid has 17 columns");
     let rows: u8 = u8::try_from(GRID_Y).expect("the grid has 12 rows");
     let header: String = (0..columns).map(|x| format!("{x:>3}")).collect();
@@ -133,7 +133,7 @@ fn draw(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
 
 /// The dispatch layouts, with the workers that each leaves.
 fn layouts(whole: BoardLayout, out: &mut dyn Write) -> std::io::Result<()> {
-    let BoardLayout { board, layout: here } = whole;
+    let BoardLayout { board, layout: here, .. } = whole;
     writeln!(out, "Dispatch layouts (--dispatch-layout; here {here})\n  name              workers  with two queues")?;
     for layout in DispatchLayout::ALL {
         let [one, two] = [1, 2].map(|queues| layout.queues(queues).workers(board).count());

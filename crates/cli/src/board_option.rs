@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use tilework_abi::board::Board;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
+use tilework_runtime::WorkerCores;
 use tilework_sim::{Bug, Bugs};
 
 /// The board.
@@ -46,26 +47,34 @@ fn layout_named(name: &str) -> Result<DispatchLayout, String> {
     })
 }
 
-/// A board and its dispatch layout, which decide which tiles run programs.
+/// A board, its dispatch layout and a choice of its workers, which decide which tiles run programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoardLayout {
     /// The board.
     pub board: Board,
     /// The layout.
     pub layout: DispatchLayout,
+    /// The cores of which the workers are, if not all.
+    pub chosen: Option<WorkerCores>,
 }
 
 impl BoardLayout {
+    /// A board with all its workers.
+    pub const fn new(board: Board, layout: DispatchLayout) -> Self {
+        Self { board, layout, chosen: None }
+    }
+
     /// The tiles that run programs, in the board's order.
     pub fn workers(self) -> Vec<NocXy> {
-        self.layout.workers(self.board).collect()
+        let chosen = |tile: &NocXy| self.chosen.is_none_or(|chosen| chosen.has_tile(self.board, *tile));
+        self.layout.workers(self.board).filter(chosen).collect()
     }
 }
 
 impl From<Board> for BoardLayout {
     /// The board with the usual layout.
     fn from(board: Board) -> Self {
-        Self { board, layout: DispatchLayout::default() }
+        Self::new(board, DispatchLayout::default())
     }
 }
 

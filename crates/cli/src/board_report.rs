@@ -78,7 +78,7 @@ struct RangeView {
 impl BoardReport {
     /// The report of a board.
     pub fn of(whole: BoardLayout) -> Self {
-        let BoardLayout { board, layout } = whole;
+        let BoardLayout { board, layout, .. } = whole;
         let tiles = |queue| {
             let view = |(xy, parts): (NocXy, &[Part])| QueueTileView {
                 x: xy.x,

@@ -88,7 +88,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         Command::Check(args) => file(FileCommand::Check(args)),
         Command::Show(args) => file(FileCommand::Show(args)),
         Command::Board(args) => {
-            let board = BoardLayout { board: args.board, layout: args.layout.layout() };
+            let board = BoardLayout::new(args.board, args.layout.layout());
             answer::finish(of("board", "board", args.report.report), Ok(board::show(board)))
         }
         Command::Simdir(args) => {

@@ -104,13 +104,23 @@ fn the_devices_are_the_boards_with_their_tiles() {
     let text = tilework(&["list", "devices"]).code(0).stdout;
     let rows: Vec<Vec<&str>> = text.lines().skip(1).take(3).map(|line| line.split_whitespace().collect()).collect();
     let memory = |banks, bytes| [banks, "banks,", bytes, "GiB", "1350", "MHz", "simulated"];
-    assert_eq!(rows[0], [&["p100", "1", "120", "118", "2"][..], &memory("7", "28")].concat(), "{text}");
-    assert_eq!(rows[1], [&["p150", "1", "140", "138", "2"][..], &memory("8", "32")].concat(), "{text}");
+    assert_eq!(
+        rows[0],
+        [&["p100", "1", "120", "1-7,10-14", "2-11", "118", "2"][..], &memory("7", "28")].concat(),
+        "{text}"
+    );
+    assert_eq!(
+        rows[1],
+        [&["p150", "1", "140", "1-7,10-16", "2-11", "138", "2"][..], &memory("8", "32")].concat(),
+        "{text}"
+    );
     assert_eq!(rows[2][..2], ["p300", "2"], "{text}");
     let json = tilework(&["list", "devices", "--report", "json"]).code(0).stdout;
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&report["kind"], &report["command"]), (&"devices".into(), &"list devices".into()));
     assert_eq!(report["devices"][1]["workers"], 138);
+    assert_eq!(report["devices"][0]["tensix_columns"].as_array().unwrap().len(), 12);
+    assert_eq!(report["devices"][0]["tensix_rows"], serde_json::json!([2, 11]));
     assert_eq!(report["devices"][0]["dram_bytes"], 7u64 * (4 << 30));
     tilework(&["list"]).code(2);
 }

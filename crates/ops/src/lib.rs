@@ -22,7 +22,6 @@
 // and element counts are bounded by `MAX_ELEMENTS`.
 
 pub mod layout;
-pub mod memory;
 pub mod mesh;
 
 mod attention;
@@ -73,7 +72,6 @@ pub use heads::{
 };
 pub use indexer::indexer_scores;
 pub use matmul::{MatmulOptions, matmul};
-pub use memory::{Layout, MemoryConfig};
 pub use movement::{concat, pad, permute, repeat, repeat_interleave, reshape, slice, slice_dynamic, transpose};
 pub use norm::{
     Affine, BatchNormTraining, RmsFused, batch_norm, batch_norm_training, group_norm, layer_norm, rms_norm, softmax,

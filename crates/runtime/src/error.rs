@@ -4,7 +4,7 @@ use crate::device::SubDeviceError;
 use crate::elf::ElfError;
 use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
 use crate::firmware::FirmwareError;
-use crate::memory::MemoryError;
+use crate::memory::{MemoryError, WorkerCoresError};
 use crate::program::ProgramError;
 use crate::tensor::TensorError;
 use crate::trace::TraceError;
@@ -134,6 +134,9 @@ pub enum RuntimeError {
     /// Sub-devices that cannot be, or a program that is not on one of them.
     #[error(transparent)]
     SubDevice(#[from] SubDeviceError),
+    /// Worker cores that the board does not have, or has for something else.
+    #[error(transparent)]
+    Workers(#[from] WorkerCoresError),
     /// The device stopped in an earlier call.
     #[error("the device stopped earlier ({0}); open it again")]
     Lost(String),

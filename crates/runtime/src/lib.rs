@@ -84,7 +84,7 @@ pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
 pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues, QueueFirmware, QueueValues};
 pub use memory::{
     Address, Allocator, Buffer, BufferConfig, BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, L1Buffer,
-    MemoryError, MemorySpace,
+    MemoryError, MemorySpace, WorkerCores,
 };
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
 pub use queue::timing::HostCost;

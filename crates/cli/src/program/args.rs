@@ -94,7 +94,7 @@ pub struct KernelPlanArgs {
 impl KernelPlanArgs {
     /// The board and the dispatch layout.
     pub fn board_layout(&self) -> BoardLayout {
-        BoardLayout { board: self.board.board(), layout: self.layout.layout() }
+        BoardLayout::new(self.board.board(), self.layout.layout())
     }
 }
 

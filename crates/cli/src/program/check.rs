@@ -56,6 +56,8 @@ impl Plan {
         needs_array: impl Fn(&BufferDecl) -> bool,
     ) -> (Self, Wrong) {
         let mut planner = Planner { source: &source, board, globals: Globals::new(board), wrong: Wrong::default() };
+        let board = planner.workers(file);
+        (planner.board, planner.globals) = (board, Globals::new(board));
         planner.input_names(file, inputs, needs_array);
         let buffers = planner.buffers(file, inputs);
         let cbs = planner.cbs(file);
@@ -71,11 +73,12 @@ impl Plan {
         let steps = planner.steps(&Named { file, buffers: &buffers, launches: &tables });
         let Planner { globals, wrong, .. } = planner;
         let (name, name_span) = (file.name.get_ref().clone(), file.name.span());
-        let BoardLayout { board, layout: dispatch_layout } = board;
+        let BoardLayout { board, layout: dispatch_layout, chosen: worker_cores } = board;
         let plan = Self {
             name,
             board,
             dispatch_layout,
+            worker_cores,
             buffers,
             cbs,
             semaphores,

@@ -40,7 +40,7 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
     let source = Source::read(file, "a program file")?;
     let parsed = ProgramFile::parse(&source)?;
     let (chip, board) = AnyChip::power_on(None, own.plan.board.given, Settings::default())?;
-    let plan = Plan::new(source, parsed, BoardLayout { board, layout: own.plan.layout.layout() }, &inputs)?;
+    let plan = Plan::new(source, parsed, BoardLayout::new(board, own.plan.layout.layout()), &inputs)?;
     let expected: Vec<Array> = plan
         .outputs()
         .iter()
@@ -63,7 +63,8 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
 /// Runs a program on a chip; its outputs.
 fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>) -> Outcome<Vec<(String, Array)>> {
     let failed = |error| failure(file, error);
-    let config = DeviceConfig { layout: plan.dispatch_layout, ..DeviceConfig::new(plan.board) };
+    let (layout, worker_cores) = (plan.dispatch_layout, plan.worker_cores);
+    let config = DeviceConfig { layout, worker_cores, ..DeviceConfig::new(plan.board) };
     let mut device = Device::open(chip, config).map_err(failed)?;
     let placed = place(device.memory().map_err(failed)?, plan)?;
     let programs = programs(plan, &placed)?;

@@ -30,6 +30,7 @@ mod sections;
 pub mod source;
 mod steps;
 mod storage;
+mod workers;
 pub mod wrong;
 
 pub use report::BUILT_IN;

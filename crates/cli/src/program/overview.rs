@@ -11,6 +11,7 @@ use super::source::Source;
 use super::steps::Step;
 use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
+use crate::board_option::BoardLayout;
 use crate::failure::{Failure, Outcome};
 use crate::inputs;
 use serde::Serialize;
@@ -18,7 +19,6 @@ use std::path::Path;
 use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::MODE_DEV;
-use tilework_abi::noc::NocXy;
 use tilework_abi::{L1_ALIGN, tensix::Processor};
 use tilework_runtime::memory::AllocatorConfig;
 use tilework_runtime::program::Layout;
@@ -141,22 +141,22 @@ impl RangeView {
 
 /// Checks a program against a board. A mistake is a malformed file.
 pub fn check(file: &Path, own: &KernelPlanArgs) -> Outcome<Answer> {
-    Ok(Answer::new(overview(file, own)?, |found, out| {
+    Ok(Answer::new(overview(file, own)?.0, |found, out| {
         writeln!(out, "ok   {}: fits a {}: {}", found.file, found.board, found.counts())
     }))
 }
 
 /// Shows what a program has on a board, and where.
 pub fn show(file: &Path, own: &KernelShowArgs) -> Outcome<Answer> {
-    let found = overview(file, &own.plan)?;
+    let (found, at) = overview(file, &own.plan)?;
     Ok(match own.memory {
-        true => Answer::new(MemoryOverview::new(found, own.plan.board_layout()), MemoryOverview::text),
+        true => Answer::new(MemoryOverview::new(found, at), MemoryOverview::text),
         false => Answer::new(found, ProgramOverview::text),
     })
 }
 
-/// Everything of a program, or everything that is wrong with it.
-fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
+/// Everything of a program and what it was checked against, or everything that is wrong with it.
+fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<(ProgramOverview, BoardLayout)> {
     let inputs = inputs::by_name(&own.input, NO_RANDOM_INPUTS)?;
     let source = Source::read(file, "a program file")?;
     let mut wrong = Wrong::default();
@@ -167,8 +167,7 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
     let board = own.board_layout();
     let (plan, more) = Plan::examine(source, &parsed, board, &inputs, needs_array);
     wrong.join(more);
-    let workers = plan.dispatch_layout.workers(plan.board).collect();
-    let mut memory = MemorySpace::with(&AllocatorConfig::of_workers(plan.board, &WORKER, workers));
+    let mut memory = MemorySpace::with(&AllocatorConfig::of_workers(plan.board, &WORKER, plan.at().workers()));
     let placed = place_or(&mut memory, &plan, &mut wrong);
     let launches = plan.arguments_or(&placed.addresses, &mut wrong);
     // A program of which parts are missing has no layout.
@@ -177,7 +176,10 @@ fn overview(file: &Path, own: &KernelPlanArgs) -> Outcome<ProgramOverview> {
         false => Ok(Vec::new()),
     };
     match wrong.keep(layouts).filter(|layouts| !layouts.is_empty()) {
-        Some(layouts) => Ok(view(file, &plan, &Launched { arguments: launches, layouts }, &memory, &placed.addresses)),
+        Some(layouts) => {
+            let launched = Launched { arguments: launches, layouts };
+            Ok((view(file, &plan, &launched, &memory, &placed.addresses), plan.at()))
+        }
         None => Err(wrong.outcome().err().unwrap_or_else(consequence)),
     }
 }
@@ -213,8 +215,7 @@ fn first_runs(plan: &Plan) -> Vec<FirstRun<'_>> {
 /// Where everything of a program lies, after the checks that a device makes.
 fn lay_out(plan: &Plan, launch: usize, arguments: &Arguments, memory: &MemorySpace) -> Result<Layout, Failure> {
     let program = build(plan, launch, arguments.clone());
-    let workers: Vec<NocXy> = plan.dispatch_layout.workers(plan.board).collect();
-    let layout = program.layout(&workers, &WORKER, memory.l1()).map_err(|error| plan.misfit(&error))?;
+    let layout = program.layout(&plan.at().workers(), &WORKER, memory.l1()).map_err(|error| plan.misfit(&error))?;
     // Kernels are moved to their places.
     lower::build_ir(&program, &layout, &WORKER, MODE_DEV).map_err(|error| plan.misfit(&error))?;
     Ok(layout)

@@ -7,6 +7,7 @@ use super::scope::{CoreScope, Globals};
 use super::source::Source;
 use super::steps::Step;
 use super::wrong::{Wrong, consequence};
+use crate::board_option::BoardLayout;
 use crate::failure::{Failure, Outcome};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,7 +21,7 @@ use tilework_runtime::BufferType;
 use tilework_runtime::memory::{ShardSpecBuffer, TensorMemoryLayout};
 use tilework_runtime::program::ProgramErrorKind;
 use tilework_runtime::tensor::PageLayout;
-use tilework_runtime::{KernelImage, Names, ProgramError};
+use tilework_runtime::{KernelImage, Names, ProgramError, WorkerCores};
 
 /// A program that can be put on a device.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct Plan {
     pub board: Board,
     /// Which tiles run the command queue.
     pub dispatch_layout: DispatchLayout,
+    /// The cores of which its workers are, if not all.
+    pub worker_cores: Option<WorkerCores>,
     /// Buffers in the order of the file.
     pub buffers: Vec<PlannedBuffer>,
     /// Circular buffers.
@@ -240,6 +243,11 @@ impl Plan {
             }
         }
         out
+    }
+
+    /// What it was checked against.
+    pub fn at(&self) -> BoardLayout {
+        BoardLayout { board: self.board, layout: self.dispatch_layout, chosen: self.worker_cores }
     }
 
     /// The roles that run in a launch, in the order of the file.

@@ -68,6 +68,8 @@ pub struct KernelReport {
     pub pcie_bytes: Option<u64>,
     /// Bytes that packets carried over both NoCs.
     pub noc_bytes: Option<u64>,
+    /// Tiles that may run programs.
+    pub workers: usize,
     /// Workers that ran kernels.
     pub cores: usize,
     /// What became of each step, of a program that has some.

@@ -23,7 +23,6 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
-use tilework_abi::board::Board;
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RuntimeError, Transfers};
@@ -40,7 +39,7 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
     let prepared = Prepared::read(args, own)?;
     progress.next();
-    let config = config(own, prepared.plan.board);
+    let config = config(own, &prepared.plan);
     let opened = open(prepared.chip, config, prepared.firmware, prepared.queue);
     let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
@@ -121,7 +120,7 @@ impl Prepared {
         let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
         let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
-        let plan = Plan::new(source, file, BoardLayout { board, layout: own.layout.layout() }, &inputs)?;
+        let plan = Plan::new(source, file, BoardLayout::new(board, own.layout.layout()), &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
         let queue = own.cq_firmware.as_deref().map(|folder| {
             let kernels = super::firmware::load_queue(folder)?.kernels(board, own.layout.layout());
@@ -154,8 +153,9 @@ fn open(
     Device::open_with(chip, config, firmware, queue)
 }
 
-fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
-    let mut config = DeviceConfig { layout: own.layout.layout(), ..DeviceConfig::new(board) };
+fn config(own: &KernelRunArgs, plan: &Plan) -> DeviceConfig {
+    let (layout, worker_cores) = (plan.dispatch_layout, plan.worker_cores);
+    let mut config = DeviceConfig { layout, worker_cores, ..DeviceConfig::new(plan.board) };
     if own.transfers == Some(TransfersName::Windows) {
         config.transfers = Transfers::Windows;
     }
@@ -278,6 +278,7 @@ fn report(
         cache: CacheReport::of(&ran.statistics.cache),
         pcie_bytes: counts.map(|counts| counts.pcie_bytes),
         noc_bytes: counts.map(|counts| counts.noc_bytes),
+        workers: plan.at().workers().len(),
         cores: plan.cores(),
         queue: steps,
         core_timing: own.core_timing.then(|| times.collect()),

@@ -22,6 +22,8 @@ use toml::Spanned;
 pub struct ProgramFile {
     /// The program's name in reports.
     pub name: Spanned<String>,
+    /// The workers that it may use; all unless given.
+    pub workers: Option<Spanned<Vec<CoreItem>>>,
     /// Buffers by name, in the order of the file.
     #[serde(default)]
     pub buffers: Buffers,

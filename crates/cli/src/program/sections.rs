@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The keys of a program file, as its structure has them.
-const KEYS: [&str; 8] = ["name", "buffers", "cb", "semaphores", "roles", "common_args", "launch", "queue"];
+const KEYS: [&str; 9] = ["name", "workers", "buffers", "cb", "semaphores", "roles", "common_args", "launch", "queue"];
 
 /// Reads what can be read; all else is kept as wrong. `None` for a text that is no TOML: then
 /// nothing of it can be relied upon.
@@ -22,6 +22,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
     let mut reader = Reader { source, wrong };
     let mut file = ProgramFile {
         name: Spanned::new(0..0, "program".to_owned()),
+        workers: None,
         buffers: Buffers::default(),
         cb: Vec::new(),
         semaphores: Vec::new(),
@@ -41,6 +42,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
     for (key, value) in document {
         match key.get_ref().as_ref() {
             "name" => file.name = reader.item(value).unwrap_or(file.name),
+            "workers" => file.workers = reader.item(value),
             "buffers" => (file.buffers, file.broken.buffers) = reader.buffers(value),
             "cb" => (file.cb, file.broken.cb) = reader.list(value),
             "semaphores" => (file.semaphores, file.broken.semaphores) = reader.list(value),

@@ -455,6 +455,7 @@ impl<C: HostLink> Device<C> {
             let at = self.at;
             QueueId::ALL.into_iter().filter(|&id| id != at).for_each(|id| self.on(id, Self::note_completed));
         }
+        let result = result.and_then(|value| self.check_invariants().map(|()| value));
         result.map_err(|e| {
             let running = std::mem::take(&mut self.in_flight);
             let batch: Vec<_> = running.into();

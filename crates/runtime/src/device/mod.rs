@@ -10,6 +10,7 @@ mod bank_table;
 mod blame;
 mod close;
 mod enqueue;
+mod invariants;
 mod on_queue;
 mod order;
 mod run;
@@ -38,7 +39,7 @@ use crate::elf::{Exports, FirmwareImage};
 use crate::firmware::FirmwareSet;
 use crate::log;
 use crate::lower::Lowering;
-use crate::memory::{Allocator, AllocatorConfig, MemorySpace};
+use crate::memory::{Allocator, AllocatorConfig, MemorySpace, WorkerCores};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
@@ -115,6 +116,9 @@ pub struct DeviceConfig {
     pub host_cost: HostCost,
     /// Which tiles run the command queue; under fast dispatch only.
     pub layout: DispatchLayout,
+    /// The tiles that run programs, of those that the dispatch leaves; all of them unless given. L1
+    /// buffers are interleaved over these only.
+    pub worker_cores: Option<WorkerCores>,
     /// Cycles that one [`Device::run`] may take; [`default_cycles`] of its programs unless given. A
     /// deadlock is found at once, whatever this is; the budget ends programs that never end.
     pub max_cycles: Option<Cycle>,
@@ -141,6 +145,7 @@ impl DeviceConfig {
             trace_region_size: 0,
             host_cost: HostCost::None,
             layout: DispatchLayout::Dispatcher,
+            worker_cores: None,
             max_cycles: None,
             timestamps: true,
             core_timing: false,
@@ -162,6 +167,15 @@ impl DeviceConfig {
     /// # Panics
     /// On a number of queues that no device has.
     pub fn workers(&self) -> Vec<NocXy> {
+        let mut workers = self.possible_workers();
+        if let Some(chosen) = self.worker_cores {
+            workers.retain(|&tile| chosen.has_tile(self.board, tile));
+        }
+        workers
+    }
+
+    /// The tiles that can run programs, in the board's order.
+    fn possible_workers(&self) -> Vec<NocXy> {
         match self.dispatch {
             Dispatch::Fast => self.queue_tiles().workers(self.board).collect(),
             Dispatch::Slow => self.board.tensix_tiles().collect(),
@@ -252,6 +266,8 @@ pub struct Device<C> {
     queue: Option<CommandQueue>,
     at: QueueId,
     parked: Lane,
+    /// Whether the invariants of the queues are checked: in debug builds, with our kernels.
+    checked: bool,
     /// Which launches come behind which, on a device with two queues.
     order: Option<Order>,
     sub_devices: SubDevices,
@@ -307,6 +323,9 @@ impl<C: HostLink> Device<C> {
         if !(1..=QueueId::ALL.len()).contains(&config.queues.into()) {
             return Err(RuntimeError::Queues { asked: config.queues });
         }
+        if let Some(chosen) = config.worker_cores {
+            chosen.check(config.board, &config.possible_workers())?;
+        }
         firmware.check(config.board, (config.dispatch == Dispatch::Fast).then_some((config.layout, &cq_kernels)))?;
         let card = Card::open(chip).map_err(RuntimeError::Driver)?;
         let board = config.board;
@@ -327,6 +346,7 @@ impl<C: HostLink> Device<C> {
         if let Some(launcher) = launcher.as_mut().filter(|_| config.queues > 1) {
             launcher.serve(board, config.queue_tiles())?;
         }
+        let checked = cfg!(debug_assertions) && cq_kernels.are_ours();
         let mut device = Self {
             config,
             card,
@@ -347,6 +367,7 @@ impl<C: HostLink> Device<C> {
             queue: None,
             at: QueueId::FIRST,
             parked: Lane::default(),
+            checked,
             order: (config.queues > 1).then(Order::default),
             sub_devices: SubDevices::default(),
             launcher,

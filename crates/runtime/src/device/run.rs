@@ -139,6 +139,7 @@ impl<C: HostLink> Device<C> {
         let result = self.run_batches(&running, &mut progress);
         self.progress = progress;
         let reports = result?;
+        self.check_invariants().map_err(|e| self.explain(e, &[]))?;
         self.programs += running.len() as u64;
         let statistics = self.statistics().since(before);
         let cycles = statistics.chip.map(|chip| chip.cycles);

@@ -18,6 +18,7 @@ mod shard;
 mod space;
 mod statistics;
 pub(crate) mod trace;
+mod worker_cores;
 
 pub use allocator::{Address, AllocationId, Allocator, Banks, Fit};
 pub use buffer::{Bank, BankAddr, Buffer, BufferRegion, DType, L1Buffer, L1Range, Place, Run};
@@ -28,3 +29,4 @@ pub use pins::{Pin, PinUse};
 pub use semaphore::{GlobalSemaphore, GlobalSemaphoreConfig};
 pub use space::{AllocatorConfig, MemorySpace};
 pub use statistics::{Leaks, MemoryStatistics};
+pub use worker_cores::{WorkerCores, WorkerCoresError};

@@ -271,6 +271,11 @@ impl CommandQueue {
         }
     }
 
+    /// The completion read pointer's word, as the device should see it.
+    pub(crate) fn read_word(&self) -> u32 {
+        self.completion.read_word()
+    }
+
     /// Answers everybody who waits with `error`.
     pub(crate) fn fail(&mut self, error: &RuntimeError) {
         self.pending.fail(error);

@@ -404,8 +404,8 @@ fn what_no_step_moves_or_runs_is_refused() {
     assert!(message.starts_with("program.toml:24:1: launch \"first\" is run by no step"), "{message}");
     let found = stepped("[[queue]]\nrecord = \"e\"\n").map(|_| ()).unwrap_err();
     for message in [
-        "2:1: input \"x\" is written by no step; add { write = \"x\" }",
-        "6:1: output \"y\" is read by no step; add { read = \"y\" }",
+        "2:10: input \"x\" is written by no step; add { write = \"x\" }",
+        "6:10: output \"y\" is read by no step; add { read = \"y\" }",
         "24:1: launch \"first\" is run by no step; add { launch = \"first\" }",
         "27:1: launch \"launch1\" is run by no step",
     ] {
