@@ -73,6 +73,8 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Bytes of the array of `examples/pipeline`: 37 tiles of 32 by 32 numbers of 16 bits.
+const ARRAY_BYTES: usize = 37 * 32 * 32 * 2;
 /// What the driver says of a right product.
 const VALID: &str = "Validation: ";
 /// Where the driver's host stores the kernels of its queue: behind the kernel configuration's first
