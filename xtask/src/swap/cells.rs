@@ -141,11 +141,9 @@ impl Cell {
             return Ok(refused(&output));
         }
         let [x, y] = [example.join("x.npy"), out.join("y.npy")].map(std::fs::read);
-        if x? == y? {
-            Ok(Outcome::Right("the same bytes".to_owned()))
-        } else {
-            Ok(Outcome::Wrong("other bytes".into()))
-        }
+        let [x, y] = [x?, y?].map(|file| file.get(file.len().saturating_sub(ARRAY_BYTES)..).map(<[u8]>::to_vec));
+        // The headers may be padded differently.
+        if x == y { Ok(Outcome::Right("the same bytes".to_owned())) } else { Ok(Outcome::Wrong("other bytes".into())) }
     }
 
     /// The driver's matrix product.
