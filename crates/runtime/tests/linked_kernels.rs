@@ -75,6 +75,10 @@ fn compile(name: &str, folder: &Path, processor: Processor, banks: [usize; 2]) -
         // it.
         .arg(format!("-Wl,--defsym=__global_pointer$={:#x}", globals::GLOBAL_POINTER));
     if globals::moves_data(processor) {
+        gcc.args([
+            format!("-Wl,--defsym=__tilework_dram_banks={}", banks[0]),
+            format!("-Wl,--defsym=__tilework_l1_banks={}", banks[1]),
+        ]);
         gcc.arg("-DDATA_MOVEMENT");
     }
     gcc.arg("-T").arg(&script).arg("-o").arg(&elf);
@@ -220,6 +224,21 @@ fn a_kernel_linked_with_other_firmware_than_it_meets_is_refused_by_name() {
     let wrong = Program::new("wrong", Cores::Count(1)).role(Role::all().kernel(Processor::Brisc, Arc::new(image)));
     let error = device.run(&[wrong]).unwrap_err().to_string();
     assert!(error.starts_with("k.elf: firmware symbol __fw_export_text_end: found"), "{error}");
+}
+
+#[test]
+fn a_kernel_compiled_for_other_banks_is_refused_by_name() {
+    for (board, compiled, found) in
+        [(Board::P150, [7, 138], "7, expected 8"), (Board::P100, [7, 110], "110, expected 118")]
+    {
+        let name = format!("banks-{}", board.name());
+        let Some(elf) = compile(&name, &ours(), Processor::Brisc, compiled) else { return };
+        let mut device = open(&FirmwareSet::prebuilt().unwrap(), board, Dispatch::Fast);
+        let image = Arc::new(KernelImage::load("k.elf", elf, Processor::Brisc).unwrap());
+        let wrong = Program::new("wrong", Cores::Count(1)).role(Role::all().kernel(Processor::Brisc, image));
+        let error = device.run(&[wrong]).unwrap_err().to_string();
+        assert!(error.contains(&format!("found {found}: compile for the board's banks")), "{error}");
+    }
 }
 
 #[test]

@@ -73,6 +73,8 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Bytes of the array of `examples/pipeline`: 37 tiles of 32 by 32 numbers of 16 bits.
+const ARRAY_BYTES: usize = 37 * 32 * 32 * 2;
 /// What the driver says of a right product.
 const VALID: &str = "Validation: ";
 /// Where the driver's host stores the kernels of its queue: behind the kernel configuration's first
@@ -139,11 +141,9 @@ impl Cell {
             return Ok(refused(&output));
         }
         let [x, y] = [example.join("x.npy"), out.join("y.npy")].map(std::fs::read);
-        if x? == y? {
-            Ok(Outcome::Right("the same bytes".to_owned()))
-        } else {
-            Ok(Outcome::Wrong("other bytes".into()))
-        }
+        let [x, y] = [x?, y?].map(|file| file.get(file.len().saturating_sub(ARRAY_BYTES)..).map(<[u8]>::to_vec));
+        // The headers may be padded differently.
+        if x == y { Ok(Outcome::Right("the same bytes".to_owned())) } else { Ok(Outcome::Wrong("other bytes".into())) }
     }
 
     /// The driver's matrix product.

@@ -222,10 +222,14 @@ impl<C: HostLink> Device<C> {
         }
     }
 
-    /// Refuses a program with a kernel that was linked with other firmware than this device's.
+    /// Refuses a program with a kernel that was linked with other firmware than this device's, or
+    /// compiled for other banks.
     pub(super) fn check_kernels(&self, program: &Program) -> Result<(), RuntimeError> {
         for kernel in program.roles.iter().flat_map(|role| role.kernels.iter().flatten()) {
-            kernel.check_firmware(&self.exports[kernel.processor().index()])?;
+            if !kernel.is_self_contained() {
+                kernel.check_firmware(&self.exports[kernel.processor().index()])?;
+                kernel.check_banks([u32_of(self.dram_banks()), u32_of(self.memory.l1_banks().len())])?;
+            }
         }
         Ok(())
     }

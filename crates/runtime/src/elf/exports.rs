@@ -9,7 +9,10 @@
 use super::ElfError;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SectionFlags, SymbolSection};
 use std::collections::{BTreeMap, HashSet};
-use tilework_abi::globals::{BANK_TABLE_SYMBOL, GLOBAL_POINTER_SYMBOL, LOCAL_END_SYMBOL, TEXT_END_SYMBOL};
+use tilework_abi::globals::{
+    BANK_TABLE_SYMBOL, DRAM_BANK_XY, GLOBAL_POINTER_SYMBOL, L1_BANK_XY, LOCAL_END_SYMBOL, TEXT_END_SYMBOL,
+};
+use tilework_abi::l1::bank_table::{SEED_BANKS, SEED_L1_BANKS};
 use tilework_abi::tensix::LOCAL_BASE;
 
 /// The symbols of a firmware file that kernels may be linked with.
@@ -42,7 +45,18 @@ impl Exports {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Imports {
     symbols: BTreeMap<String, u32>,
+    /// How many banks it is compiled for, of each table that it reads.
+    banks: [Option<u32>; 2],
 }
+
+/// The tables of banks, with what a kernel may say about them (`--defsym`) and what it is taken for
+/// when neither it nor the firmware that it was linked with does: compiled for the seed's board.
+const TABLES: [(&str, &str, u32); 2] = [
+    (DRAM_BANK_XY.symbol, "__tilework_dram_banks", SEED_BANKS),
+    (L1_BANK_XY.symbol, "__tilework_l1_banks", SEED_L1_BANKS),
+];
+/// Bytes of a table for each bank: two coordinates of 16 bits.
+const TABLE_BYTES: u32 = 4;
 
 impl Imports {
     /// Those of a kernel file that was checked before.
@@ -59,7 +73,11 @@ impl Imports {
         let used = referred(&file);
         let always = [LOCAL_END_SYMBOL, TEXT_END_SYMBOL, GLOBAL_POINTER_SYMBOL];
         let wanted = |name: &str, address: u32| always.contains(&name) || address >= LOCAL_BASE && used.contains(name);
-        Self { symbols: absolute.into_iter().filter(|(name, address)| wanted(name, *address)).collect() }
+        let banks = TABLES.map(|(table, says, usual)| {
+            let size = super::symbol_size(elf, table).map(|bytes| bytes / TABLE_BYTES);
+            used.contains(table).then(|| absolute.get(says).copied().or(size).unwrap_or(usual))
+        });
+        Self { symbols: absolute.into_iter().filter(|(name, address)| wanted(name, *address)).collect(), banks }
     }
 
     /// Whether the kernel was linked without any firmware.
@@ -70,6 +88,21 @@ impl Imports {
     /// The address that a symbol had in the firmware that the kernel was linked with.
     pub(crate) fn address(&self, symbol: &str) -> Option<u32> {
         self.symbols.get(symbol).copied()
+    }
+
+    /// Checks that kernel `name` is compiled for so many banks of DRAM and of L1, where it uses them.
+    ///
+    /// # Errors
+    /// Another number.
+    pub(crate) fn check_banks(&self, name: &str, banks: [u32; 2]) -> Result<(), ElfError> {
+        for (((_, says, _), compiled), banks) in TABLES.iter().zip(self.banks).zip(banks) {
+            if let Some(found) = compiled.filter(|&compiled| compiled != banks) {
+                let expected =
+                    format!("{banks}: compile for the board's banks, and say so with --defsym={says}={banks}");
+                return Err(ElfError::new(name, format!("banks ({says})"), found, expected));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the firmware has each symbol where kernel `name` expects it.

@@ -388,6 +388,15 @@ impl KernelImage {
         self.imports.check(&self.name, exports)
     }
 
+    /// Checks that it is compiled for so many banks of DRAM and of L1, if it uses the firmware's
+    /// tables.
+    ///
+    /// # Errors
+    /// Another number.
+    pub(crate) fn check_banks(&self, banks: [u32; 2]) -> Result<(), ElfError> {
+        self.imports.check_banks(&self.name, banks)
+    }
+
     /// How far the kernel's local data moves, so that it lies behind that of firmware with `map`.
     fn local_distance(&self, map: &MemoryMap) -> Result<u32, ElfError> {
         let Some(local) = self.local.as_ref().filter(|_| self.is_self_contained()) else { return Ok(0) };

@@ -216,6 +216,11 @@ fn name(r_type: RelocationType) -> String {
     }
 }
 
+/// The same as `R_RISCV_GPREL_I` and `R_RISCV_GPREL_S`, as later linkers of GNU number them: they
+/// are not for files, and only `--emit-relocs` shows them.
+const GPREL_LO12_I: RelocationType = RelocationType(68);
+const GPREL_LO12_S: RelocationType = RelocationType(69);
+
 /// What relocations are accepted, for messages.
 const ACCEPTED: &str = "R_RISCV_32, HI20, LO12_I, LO12_S, PCREL_HI20, PCREL_LO12_I, PCREL_LO12_S, BRANCH, JAL, CALL, \
                         CALL_PLT, ADD32 or SUB32";
@@ -335,11 +340,13 @@ fn reference(
         }
         // Types that only a linker makes, when it shortens what refers to data near the global
         // pointer.
-        R_RISCV_GPREL_I | R_RISCV_GPREL_S => {
-            // The firmware's own pointer: it is where it was, and so is local data.
-            if let Some(pointer) = global_pointer.filter(|_| r.moves == Slope::default()) {
-                let form = if r.r_type == R_RISCV_GPREL_S { Form::LoS } else { Form::LoI };
-                return Ok(Some((form, r.target.wrapping_sub(pointer), Slope::default())));
+        R_RISCV_GPREL_I | R_RISCV_GPREL_S | GPREL_LO12_I | GPREL_LO12_S => {
+            // The firmware's own pointer is where it was, and so is what is referred to. The linker
+            // has taken the pointer from the addend.
+            if global_pointer.is_some() && r.moves == Slope::default() {
+                let store = matches!(r.r_type, R_RISCV_GPREL_S | GPREL_LO12_S);
+                let form = if store { Form::LoS } else { Form::LoI };
+                return Ok(Some((form, r.target, Slope::default())));
             }
             let found = format!("{}, made by relaxation", name(r.r_type));
             return Err(ElfError::new(elf.file, r.field(), found, "references as compiled (link with --no-relax)"));
