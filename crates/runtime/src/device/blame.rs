@@ -45,6 +45,7 @@ impl<C: HostLink> Device<C> {
     /// Everything that a report needs.
     fn scene<'a>(&'a self, (first, batch): (usize, &'a [Running]), parked: &'a [Running]) -> Scene<'a> {
         let other = self.parked.queue.as_ref();
+        let sent = |queue: Option<&CommandQueue>| queue.map(CommandQueue::sent).unwrap_or_default().into();
         Scene {
             board: self.config.board,
             queues: self.config.queue_tiles(),
@@ -55,7 +56,8 @@ impl<C: HostLink> Device<C> {
             firmware: &self.firmware,
             cq_kernels: &self.cq_kernels,
             queue: self.queue.as_ref(),
-            sent: self.queue.as_ref().map(CommandQueue::sent).unwrap_or_default(),
+            sent: sent(self.queue.as_ref()),
+            other_sent: sent(other),
             first,
             batch,
             other: other.map(|queue| Lane { queue, first: usize_of(self.parked.first_in_flight), batch: parked }),

@@ -73,7 +73,9 @@ pub(crate) struct Scene<'a> {
     /// The command queue, under fast dispatch.
     pub queue: Option<&'a CommandQueue>,
     /// Its commands that are not known to be completed, oldest first.
-    pub sent: Vec<Sent>,
+    pub sent: Rc<[Sent]>,
+    /// Those of the other queue.
+    pub other_sent: Rc<[Sent]>,
     /// The number in the queue of the first of the programs.
     pub first: usize,
     /// The programs that were being run.
@@ -94,6 +96,8 @@ impl<'a> Scene<'a> {
             first: other.first,
             batch: other.batch,
             other: Some(Lane { queue, first: self.first, batch: self.batch }),
+            sent: Rc::clone(&self.other_sent),
+            other_sent: Rc::clone(&self.sent),
             ..self.clone()
         }
     }
