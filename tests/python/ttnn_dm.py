@@ -22,6 +22,7 @@ CACHED_RUNS = 5
 
 KERNEL = """
 #include "api/dataflow/dataflow_api.h"
+#include "api/debug/dprint.h"
 
 // Run-time arguments: address of the input, address of the output, first page, pages of this core, pages in all.
 void kernel_main() {
@@ -32,6 +33,8 @@ void kernel_main() {
     const auto to = TensorAccessor(to_layout, get_arg_val<uint32_t>(1), bytes);
     const uint32_t first = get_arg_val<uint32_t>(2), count = get_arg_val<uint32_t>(3), all = get_arg_val<uint32_t>(4);
     const uint32_t space = get_write_ptr(0);
+    // Nothing unless device prints are on.
+    DPRINT("pages from {}\\n", first);
     volatile tt_l1_ptr uint32_t* words = reinterpret_cast<volatile tt_l1_ptr uint32_t*>(space);
     for (uint32_t page = first; page != first + count; ++page) {
         noc_async_read(from.get_noc_addr(page), space, bytes);

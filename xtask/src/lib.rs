@@ -8,4 +8,5 @@ pub mod coverage;
 pub mod diff;
 pub mod firmware;
 pub mod own_library;
+pub mod swap;
 pub mod ttnn;

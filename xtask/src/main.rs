@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::{bench, coverage, diff, firmware, ttnn};
+use xtask::{bench, coverage, diff, firmware, swap, ttnn};
 
 /// Development tasks of Tilework.
 #[derive(Parser)]
@@ -39,6 +39,9 @@ enum Task {
     Coverage(coverage::CoverageArgs),
     /// Run the real ttnn on our shared library, in fast and in slow dispatch.
     Ttnn(ttnn::TtnnArgs),
+    /// Run our parts with the seeds' Python driver's, queue kernels, worker firmware and kernels, and
+    /// on another chip, and print the table of docs/swap.md.
+    Swap(swap::SwapArgs),
     /// Run one script; started by `diff`.
     #[command(hide = true)]
     DiffChild(diff::ChildArgs),
@@ -76,6 +79,7 @@ fn task(task: Task) -> Result<()> {
         Task::Diff(args) => diff::run(&root, &args),
         Task::Coverage(args) => coverage::run(&root, &args),
         Task::Ttnn(args) => ttnn::run(&root, &args),
+        Task::Swap(args) => swap::run(&root, &args),
         Task::DiffChild(args) => args.run(),
     }
 }

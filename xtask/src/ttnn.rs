@@ -5,6 +5,7 @@
 //! `TTNN_PYTHON` and `TTNN_SOC` (docs/ttnn.md says how to make one). The script is
 //! `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
 
+mod features;
 mod ops;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,10 @@ pub struct TtnnArgs {
     /// Script to run instead of the project's own; it prints lines like `read: 0.12 s`.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
+    /// Also run traces and events on one and two hardware queues, and a program under the watcher
+    /// with device prints, on our library.
+    #[arg(long, conflicts_with_all = ["script", "ops"])]
+    features: bool,
     /// Script that runs operations of ttnn (docs/ttnn.md): prints the seconds of each one.
     #[arg(long, value_name = "FILE", conflicts_with = "script")]
     ops: Option<PathBuf>,
@@ -84,6 +89,11 @@ pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
         }
     }
     print!("{}", table(&columns));
+    if args.features {
+        for column in features::run(root, &setup, &libraries[0].1, folder.path())? {
+            print!("\n{}", table(&[column]));
+        }
+    }
     Ok(())
 }
 

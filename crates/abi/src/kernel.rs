@@ -84,5 +84,15 @@ pub const CFG0_NO_PERIODIC_FLUSH: u32 = 1 << 24;
 pub const KERNEL_LOCAL_DM: u32 = crate::tensix::LOCAL_BASE + 0x400;
 /// The same on a TRISC.
 pub const KERNEL_LOCAL_TRISC: u32 = crate::tensix::LOCAL_BASE + 0x400;
+/// Where data and bss of a kernel for `core` must end as linked, so that they end below the stack
+/// when the loader has moved them behind our firmware's globals ([`crate::globals`]).
+pub const fn kernel_local_end(core: Processor) -> u32 {
+    let nominal = match core {
+        Processor::Brisc | Processor::Ncrisc => KERNEL_LOCAL_DM,
+        _ => KERNEL_LOCAL_TRISC,
+    };
+    let moved = crate::l1::WORKER.kernel_local[core.index()] - nominal;
+    crate::tensix::LOCAL_BASE + core.local_size() - STACK_BYTES - moved
+}
 /// Bytes of stack at the top of local RAM.
 pub const STACK_BYTES: u32 = 0x800;

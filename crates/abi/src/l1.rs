@@ -5,8 +5,8 @@
 
 use crate::addr::L1Addr;
 use crate::convert::u32_of;
-use crate::kernel::{KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC};
-use crate::tensix::{L1_SIZE, Processor};
+use crate::globals;
+use crate::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
 /// Where a firmware generation keeps its things in L1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +83,14 @@ pub const WORKER: MemoryMap = MemoryMap {
     text_cache_size: 0x37000 - 0x12300,
     data: L1Addr::new(0x37000),
     data_end: L1Addr::new(L1_SIZE),
-    kernel_local: [KERNEL_LOCAL_DM, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC, KERNEL_LOCAL_TRISC],
+    // Our firmware has no data of its own there, only the globals.
+    kernel_local: [
+        LOCAL_BASE + globals::bytes(Processor::Brisc),
+        LOCAL_BASE + globals::bytes(Processor::Ncrisc),
+        LOCAL_BASE + globals::bytes(Processor::Trisc0),
+        LOCAL_BASE + globals::bytes(Processor::Trisc1),
+        LOCAL_BASE + globals::bytes(Processor::Trisc2),
+    ],
     // Public sources of blackhole-py, `device.py`, "Operand->stream_id: 8 + operand"; its prebuilt
     // TRISC0 clears streams 8 to 39. Today's tt-metal begins at 0 (`stream_io_map.h`,
     // `OPERAND_START_STREAM`).
@@ -136,6 +143,11 @@ pub mod bank_table {
     }
 }
 
+/// Zeros that kernels of tt-metal read from (public `dev_mem_map.h`, `MEM_ZEROS_BASE`; the prebuilt
+/// BRISC of blackhole-py clears these bytes): between the mailbox and the firmware.
+pub const ZEROS: L1Addr = L1Addr::new(0x3240);
+/// Bytes of [`ZEROS`].
+pub const ZEROS_BYTES: u32 = 512;
 /// A word of L1 that atomics may return their old value to; nothing else uses it.
 pub const ATOMIC_RETURN: u32 = 0x04;
 /// L1 source word for the small writes of each processor (Blackhole's inline writes to L1 are

@@ -76,8 +76,9 @@ pub struct LaunchMsg {
     pub rta_offset: [RtaOffset; 5],
     /// `MODE_DEV` or `MODE_HOST`.
     pub mode: u8,
-    /// Padding.
-    pub pad2: u8,
+    /// Bit i: the kernel of processor i reads no global of the firmware ([`crate::globals`]), which
+    /// our firmware then does not fill in. Padding in the public sources, and zero from other hosts.
+    pub self_contained: u8,
     /// Kernel text per processor.
     pub kernel_text_offset: [U32; 5],
     /// Bit i: circular buffer i is configured.

@@ -8,6 +8,7 @@ use crate::board_file;
 use crate::board_option::LayoutOption;
 use crate::disasm::DisasmArgs;
 use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
+use crate::link_kernel::LinkKernelArgs;
 use crate::loudness::LoudnessArgs;
 use crate::manual::{CompletionsArgs, ManArgs};
 use crate::pto::args::PtoCommand;
@@ -75,6 +76,8 @@ pub enum Command {
     Sdk(SdkArgs),
     /// List the instructions of a kernel: RISC-V and Tensix, with operands and source lines
     Disasm(DisasmArgs),
+    /// Write a kernel as a flat image for a place in L1 and the firmware that it will meet
+    LinkKernel(LinkKernelArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands

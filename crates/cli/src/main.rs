@@ -23,6 +23,7 @@ mod inputs;
 mod interrupt;
 mod kinds;
 mod limits;
+mod link_kernel;
 mod log;
 mod loudness;
 mod manual;
@@ -104,6 +105,9 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
         Command::Disasm(args) => answer::finish(of("elf", "disasm", args.report.report), disasm::list(&args)),
+        Command::LinkKernel(args) => {
+            answer::finish(of("elf", "link-kernel", args.report.report), link_kernel::link(&args))
+        }
         Command::Pto(command) => pto::run(&command),
         Command::NativeCall => tilework_native::serve(),
     }

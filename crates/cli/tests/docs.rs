@@ -136,15 +136,14 @@ fn the_programs_in_the_documents_are_those_of_the_examples() {
 
 #[test]
 fn the_linker_script_in_the_documents_has_the_addresses_of_the_kernels() {
-    use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
-    use tilework_abi::tensix::{LOCAL_BASE, Processor};
+    use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, kernel_local_end};
+    use tilework_abi::tensix::Processor;
     let page = std::fs::read_to_string(repository().join("docs/program.md")).unwrap();
-    let local_end = |p: Processor| LOCAL_BASE + p.local_size() - STACK_BYTES;
     for part in [
         format!(". = {KERNEL_LINK_BASE:#x};"),
         format!(". = 0x{KERNEL_LOCAL_DM:X};"),
-        format!("ASSERT(__bss_end <= 0x{:X},", local_end(Processor::Brisc)),
-        format!("0x{:X} on the TRISCs", local_end(Processor::Trisc0)),
+        format!("ASSERT(__bss_end <= 0x{:X},", kernel_local_end(Processor::Brisc)),
+        format!("0x{:X} on the TRISCs", kernel_local_end(Processor::Trisc0)),
     ] {
         assert!(page.contains(&part), "docs/program.md does not have {part}");
     }

@@ -85,7 +85,7 @@ fn the_cache_and_the_queue_are_counted() {
     let out = folder();
     let report = report(out.path(), &[]);
     let expected = json!({
-        "programs_found": 5, "programs_compiled": 1, "evictions": 0, "text_found": 5, "text_sent": 1,
+        "programs_found": 5, "programs_compiled": 1, "evictions": 0, "text_found": 5, "text_sent": 1, "text_from_dram": 0,
     });
     assert_eq!(report["cache"], expected, "two programs that differ in arguments, three times each");
     let [commands, records, bytes] = ["commands", "records", "record_bytes"].map(|key| report[key].as_u64().unwrap());

@@ -81,7 +81,7 @@ pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;
 pub use event::{Blocking, BufferRead, Event};
 pub use explain::{BudgetReport, DeadlockReport, FaultPlace};
-pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues};
+pub use firmware::{FirmwareError, FirmwareFile, FirmwareSet, MapValues, QueueFirmware, QueueValues};
 pub use memory::{
     Address, Allocator, Buffer, BufferConfig, BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, L1Buffer,
     MemoryError, MemorySpace,

@@ -126,6 +126,8 @@ pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> 
         // Offsets lie in the configuration space, which is shorter than 64 KiB.
         RtaOffset { rta: u16_of(span.unique).into(), crta: u16_of(common).into() }
     });
+    let own = |p: &Processor| program.roles[role].kernels[p.index()].as_ref().is_none_or(|k| k.is_self_contained());
+    let self_contained = Processor::ALL.iter().filter(|p| own(p)).fold(0, |bits, p| bits | 1 << p.index());
     let mask = layout.cbs.iter().fold(0, |mask, b| mask | 1 << b.index);
     LaunchMsg {
         kernel_config_base: [layout.base.get().into(); 3],
@@ -134,6 +136,7 @@ pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> 
         remote_cb_offset: u16_of(layout.cb_offset + layout.cb_bytes).into(),
         rta_offset: rta,
         mode,
+        self_contained,
         kernel_text_offset: text.map(Into::into),
         local_cb_mask: mask.into(),
         brisc_noc_id: 1,

@@ -2,8 +2,9 @@
 //!
 //! Follows the original's `hw.py`, `dispatch.py` and `brisc.cc`, and seed 001 section 6. One
 //! round: wait for a go message, read the launch message, start the other cores' kernels, run the
-//! own one, wait for the others, clean up, report. Circular buffers need no set-up here: kernels
-//! read the configuration themselves, and the counters are cleared after each program.
+//! own one, wait for the others, clean up, report. Our kernels need no set-up: they read the launch
+//! message themselves. For those of tt-metal each core fills in the globals that they read, and
+//! this one programs the NoCs' initiators as they expect them ([`globals`]).
 //!
 //! Launch messages are taken in turn, eight of them, so that the next one may be written while a
 //! program runs. A message stays as it is, so that the host need not write it again when its turn
@@ -26,6 +27,7 @@ use tilework_abi::tensix::{
     TRISC1_RESET_PC, TRISC2_RESET_PC,
 };
 use tilework_rt::firmware;
+use tilework_rt::globals;
 use tilework_rt::noc::{Noc, NocAddr, post_register};
 use tilework_rt::reg::{fence, publish, read, wait, wall_clock, write, write8};
 use tilework_rt::worker::{ALL_CBS, LAUNCH_RD_PTR, Launch, SUBORDINATE_SYNC, clear_cb_counters, sync_byte};
@@ -35,9 +37,14 @@ firmware!(main);
 /// Byte offset of the signal within a go message.
 const SIGNAL: u32 = core::mem::offset_of!(GoMsg, signal) as u32;
 
+/// The processors whose kernels use the NoCs.
+const DATA_MOVEMENT: u32 = 1 << Processor::Brisc.index() | 1 << Processor::Ncrisc.index();
+
 fn main() -> ! {
     write(LAUNCH_RD_PTR, 0);
     clear_cb_counters(ALL_CBS);
+    globals::start(Processor::Brisc);
+    globals::clear_zeros();
     start_subordinates();
     // The host waits for this in the first go message, before it chooses another.
     write8(WORKER.go.get() + SIGNAL, RUN_DONE);
@@ -109,6 +116,9 @@ fn run_program(go: &Go) {
     // already be on their way before it enters its kernel, and the others are told after it.
     write(IC_INVALIDATE, IC_ALL);
 
+    if enables & !launch.self_contained() & DATA_MOVEMENT != 0 {
+        globals::program_initiators();
+    }
     if enables & !(1 << Processor::Brisc.index()) != 0 {
         for core in &Processor::ALL[1..] {
             if enables & 1 << core.index() != 0 {

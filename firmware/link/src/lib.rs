@@ -9,11 +9,12 @@
 
 use std::path::{Path, PathBuf};
 
-use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
+use tilework_abi::globals;
+use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, kernel_local_end};
 use tilework_abi::l1::WORKER;
-use tilework_abi::tensix::{LOCAL_BASE, Processor};
+use tilework_abi::tensix::{INSTRN_BUF_BASE, LOCAL_BASE, Processor};
 
-/// First byte of local RAM that belongs to the kernel.
+/// First byte of local RAM that belongs to the kernel as it is linked.
 const fn kernel_local(core: Processor) -> u32 {
     match core {
         Processor::Brisc | Processor::Ncrisc => KERNEL_LOCAL_DM,
@@ -24,18 +25,33 @@ const fn kernel_local(core: Processor) -> u32 {
 /// Lays out binary `bin` of this package as the worker firmware of `core`.
 pub fn firmware(bin: &str, core: Processor) {
     let i = core.index();
+    let template = include_str!("../firmware.ld").replace("@GLOBALS@", &global_symbols(core));
+    let end = WORKER.kernel_local[i];
     link(
         bin,
-        include_str!("../firmware.ld"),
+        &template,
         &[
             ("TEXT", WORKER.firmware_text[i].get()),
             ("TEXT_END", WORKER.firmware_end[i].get()),
-            ("LOCAL", LOCAL_BASE),
-            ("LOCAL_END", kernel_local(core)),
-            ("INIT", WORKER.local_init[i].get()),
+            ("LOCAL", LOCAL_BASE + globals::bytes(core)),
+            ("LOCAL_END", end),
+            ("GLOBAL_POINTER", globals::GLOBAL_POINTER),
+            ("INIT", WORKER.local_init[i].offset(globals::bytes(core)).get()),
             ("STACK_TOP", LOCAL_BASE + core.local_size()),
         ],
     );
+}
+
+/// Lines of a script that give the globals of `core` their names.
+fn global_symbols(core: Processor) -> String {
+    let more: &[globals::Global] = if globals::moves_data(core) { &globals::DATA_MOVEMENT } else { &[] };
+    let all = globals::COMMON.iter().chain(more);
+    let mut symbols: Vec<(&str, u32)> = all.map(|global| (global.symbol, global.addr())).collect();
+    if more.is_empty() {
+        symbols.push((globals::INSTRUCTION_BUFFER_SYMBOL, INSTRN_BUF_BASE));
+    }
+    symbols.push((globals::BANK_TABLE_SYMBOL, WORKER.bank_table.get()));
+    symbols.iter().map(|(symbol, address)| format!("    {symbol} = {address:#x};\n")).collect()
 }
 
 /// Lays out binary `bin` of this package as a kernel of `core`.
@@ -47,7 +63,7 @@ pub fn kernel(bin: &str, core: Processor) {
             ("TEXT", KERNEL_LINK_BASE),
             ("TEXT_SIZE", WORKER.kernel_config_size),
             ("LOCAL", kernel_local(core)),
-            ("LOCAL_END", LOCAL_BASE + core.local_size() - STACK_BYTES),
+            ("LOCAL_END", kernel_local_end(core)),
         ],
     );
 }

@@ -18,15 +18,15 @@ use crate::niu::{ATOMIC, INLINE_POSTED, Initiator, MULTICAST, MULTICAST_LINKED, 
 use crate::reg::{compiler_fence, publish, write};
 
 /// The request initiators of a core that has the NIU for itself.
-mod initiator {
+pub(crate) mod initiator {
     /// Writes from L1.
-    pub(super) const WRITE: u32 = 0;
+    pub(crate) const WRITE: u32 = 0;
     /// Reads.
-    pub(super) const READ: u32 = 1;
+    pub(crate) const READ: u32 = 1;
     /// Inline writes to registers.
-    pub(super) const REGISTER: u32 = 2;
+    pub(crate) const REGISTER: u32 = 2;
     /// Atomics.
-    pub(super) const ATOMIC: u32 = 3;
+    pub(crate) const ATOMIC: u32 = 3;
 }
 
 /// Transaction id of multicasts, whose several answers make its count wrong: no read has it.

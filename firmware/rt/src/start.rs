@@ -31,6 +31,8 @@ macro_rules! firmware {
             ".type _start, @function",
             "_start:",
             $crate::__load_address!("sp", "__stack_top"),
+            // Nothing here uses it; kernels of tt-metal do (`tilework_abi::globals`).
+            $crate::__load_address!("gp", "__global_pointer$"),
             "    lui  t0, {no_flush} >> 12",
             "    csrs {cfg0}, t0",
             $crate::__load_address!("t0", "__data_load"),

@@ -11,6 +11,7 @@ use tilework_abi::l1::{WORKER, sync};
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg};
 use tilework_abi::tensix::Processor;
 
+use crate::globals;
 use crate::reg::{read, read8, wait8, write, write8};
 
 /// L1 address of the index of the next launch message.
@@ -67,9 +68,17 @@ impl Launch {
     pub fn cb_mask(&self) -> u32 {
         self.word(offset_of!(LaunchMsg, local_cb_mask))
     }
+    /// Bit i: the kernel of processor i reads no global of the firmware.
+    #[inline(always)]
+    pub fn self_contained(&self) -> u32 {
+        u32::from(read8(self.addr + offset_of!(LaunchMsg, self_contained) as u32))
+    }
     /// Runs the kernel of `core` on this core and returns when it does.
     #[inline(always)]
     pub fn run(&self, core: Processor) {
+        if self.self_contained() & 1 << core.index() == 0 {
+            globals::fill(self.addr, core);
+        }
         let entry = self.base + self.word(offset_of!(LaunchMsg, kernel_text_offset) + 4 * core.index());
         // SAFETY: the host put a kernel there and says so in `enables`; a kernel is entered at its
         // first byte without arguments and returns (abi `kernel`).
@@ -99,6 +108,7 @@ const _: () = assert!(COUNT == 32);
 #[inline(always)]
 pub fn subordinate(core: Processor) -> ! {
     let state = sync_byte(core);
+    globals::start(core);
     loop {
         write8(state, sync::DONE);
         let wanted = wait8(state, |v| v == sync::GO || core == Processor::Trisc0 && v == sync::INIT_SYNC_REGISTERS);

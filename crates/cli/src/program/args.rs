@@ -32,6 +32,15 @@ pub struct KernelRunArgs {
     /// Tilework's own.
     #[arg(long, value_name = "DIR")]
     pub firmware: Option<PathBuf>,
+    /// Other kernels of the command queue: a folder with their ELF files. Needs fast dispatch in
+    /// the layout dispatcher.
+    ///
+    /// The folder has prefetch.elf, dispatch.elf and dispatch-s.elf (or cq_prefetch_brisc.elf,
+    /// cq_dispatch_brisc.elf and cq_dispatch_subordinate_ncrisc.elf), and queue.toml if they are
+    /// compiled for other places than blackhole-py's. Kernels that were linked with worker firmware
+    /// need that --firmware.
+    #[arg(long, value_name = "DIR")]
+    pub cq_firmware: Option<PathBuf>,
     /// Also write every record that went to the command queue, for `tilework cq decode`. Needs fast
     /// dispatch.
     #[arg(long, value_name = "FILE")]
@@ -140,8 +149,10 @@ Examples:
   tilework run program.toml --input a=a.npy --input b=b.npy --out out --dispatch slow
   tilework run examples/ring/program.toml --out out --dispatch-layout split
   tilework run examples/ring/program.toml --out out --firmware riscv-firmware/p100a
+  tilework run examples/ring/program.toml --out out --firmware riscv-firmware/p100a --cq-firmware cq
 
-docs/program.md describes program files and firmware folders, docs/report.md the report."
+docs/program.md describes program files and firmware folders, docs/swap.md what goes with what, docs/report.md the
+report."
         }
         Verb::Check => {
             "\

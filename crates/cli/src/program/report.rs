@@ -32,6 +32,9 @@ pub struct KernelReport {
     pub dispatch_layout: Option<&'static str>,
     /// The folder of the worker firmware; prebuilt for our own.
     pub firmware: String,
+    /// The folder of the queue's kernels; absent for our own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cq_firmware: Option<String>,
     /// AI clock cycles from the moment the host hands the program over until it knows that the
     /// program is done.
     pub cycles: Option<u64>,
@@ -95,12 +98,14 @@ pub struct CacheReport {
     pub text_found: u64,
     /// Launches that sent kernel text.
     pub text_sent: u64,
+    /// Those of them that sent it from DRAM.
+    pub text_from_dram: u64,
 }
 
 impl CacheReport {
     /// The counts of a run, which has at least one launch; none without a cache.
     pub fn of(counts: &CacheCounts) -> Option<Self> {
-        let CacheCounts { hits, misses, evictions, text_sent, text_resident } = *counts;
+        let CacheCounts { hits, misses, evictions, text_sent, text_resident, text_from_dram } = *counts;
         let used = hits + misses > 0;
         used.then_some(Self {
             programs_found: hits,
@@ -108,6 +113,7 @@ impl CacheReport {
             evictions,
             text_found: text_resident,
             text_sent,
+            text_from_dram,
         })
     }
 
@@ -118,9 +124,13 @@ impl CacheReport {
             0 => String::new(),
             n => format!(", {} evicted", grouped(n)),
         };
+        let dram = match self.text_from_dram {
+            0 => String::new(),
+            n => format!(" ({} from DRAM)", grouped(n)),
+        };
         format!(
-            "  launches: {compiled} compiled, {found} found in the program cache{left}; kernel text sent for {sent}, \
-             found on the workers for {resident}\n"
+            "  launches: {compiled} compiled, {found} found in the program cache{left}; kernel text sent for \
+             {sent}{dram}, found on the workers for {resident}\n"
         )
     }
 }
@@ -170,13 +180,14 @@ impl KernelReport {
             "prebuilt" => String::new(),
             folder => format!(", firmware of {folder}"),
         };
+        let queue = self.cq_firmware.as_ref().map_or(String::new(), |folder| format!(", queue of {folder}"));
         let layout = match self.dispatch_layout {
             Some(name) if name != DispatchLayout::default().name() => format!(" ({name})"),
             _ => String::new(),
         };
         let chip = if self.chip == BUILT_IN { String::new() } else { format!(" ({})", self.chip) };
         let mut out = format!(
-            "{} on a {}{chip}, {} dispatch{layout}{firmware}, {} {plural}\n",
+            "{} on a {}{chip}, {} dispatch{layout}{firmware}{queue}, {} {plural}\n",
             self.program, self.board, self.dispatch, self.cores
         );
         out += &self.counts_text().unwrap_or_else(|| self.outside_text());

@@ -24,7 +24,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_abi::board::Board;
-use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RuntimeError, Transfers, prebuilt};
+use tilework_runtime::lower::Lowering;
+use tilework_runtime::prebuilt::{self, CqKernels};
+use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RuntimeError, Transfers};
 
 /// Where random inputs are known, for those who ask for them here.
 pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of compiled models";
@@ -39,7 +41,7 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let prepared = Prepared::read(args, own)?;
     progress.next();
     let config = config(own, prepared.plan.board);
-    let opened = open(prepared.chip, config, prepared.firmware);
+    let opened = open(prepared.chip, config, prepared.firmware, prepared.queue);
     let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
     let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
@@ -83,6 +85,7 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
         (own.core_timing, "--core-timing"),
         (own.layout.given.is_some(), "--dispatch-layout"),
         (own.transfers.is_some(), "--transfers"),
+        (own.cq_firmware.is_some(), "--cq-firmware"),
     ];
     let slow = own.dispatch == DispatchName::Slow;
     if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
@@ -106,6 +109,7 @@ struct Prepared {
     chip: AnyChip,
     plan: Plan,
     firmware: Option<FirmwareSet>,
+    queue: Option<CqKernels>,
 }
 
 impl Prepared {
@@ -119,6 +123,11 @@ impl Prepared {
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, BoardLayout { board, layout: own.layout.layout() }, &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
+        let queue = own.cq_firmware.as_deref().map(|folder| {
+            let kernels = super::firmware::load_queue(folder)?.kernels(board, own.layout.layout());
+            kernels.map_err(|e| Failure::usage(e.to_string()).with("option", "--cq-firmware"))
+        });
+        let queue = queue.transpose()?;
         let read: Vec<PathBuf> = inputs::files(&args.input).chain([args.program.clone()]).collect();
         if own.core_timing && !plan.steps.is_empty() {
             let why = " needs a program without [[queue]]: its launches are not timed one by one";
@@ -130,15 +139,19 @@ impl Prepared {
             .option("--coverage", own.coverage.as_deref())
             .option("--capture", own.capture.as_deref());
         targets.prepare(&read)?;
-        Ok(Self { inputs, chip, plan, firmware })
+        Ok(Self { inputs, chip, plan, firmware, queue })
     }
 }
 
-fn open(chip: AnyChip, config: DeviceConfig, firmware: Option<FirmwareSet>) -> Result<Device, RuntimeError> {
-    match firmware {
-        Some(firmware) => Device::open_with(chip, config, firmware, prebuilt::cq_kernels()?),
-        None => Device::open(chip, config),
-    }
+fn open(
+    chip: AnyChip,
+    config: DeviceConfig,
+    firmware: Option<FirmwareSet>,
+    queue: Option<CqKernels>,
+) -> Result<Device, RuntimeError> {
+    let firmware = firmware.map_or_else(FirmwareSet::prebuilt, Ok)?;
+    let queue = queue.map_or_else(prebuilt::cq_kernels, Ok)?;
+    Device::open_with(chip, config, firmware, queue)
 }
 
 fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
@@ -153,6 +166,10 @@ fn config(own: &KernelRunArgs, board: Board) -> DeviceConfig {
     config.core_timing = own.core_timing;
     config.capture = own.capture.is_some();
     config.max_cycles = own.max_cycles;
+    if own.cq_firmware.is_some() {
+        // What the seed's host sends, which every prefetcher and dispatcher of its kind knows.
+        config.lowering = Lowering::Plain;
+    }
     config
 }
 
@@ -245,6 +262,7 @@ fn report(
         dispatch: own.dispatch.name(),
         dispatch_layout: (own.dispatch == DispatchName::Fast).then(|| own.layout.layout().name()),
         firmware: own.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
+        cq_firmware: own.cq_firmware.as_ref().map(|folder| folder.display().to_string()),
         cycles: ran.cycles,
         simulated_seconds: ran.cycles.map(KernelReport::seconds),
         host_seconds,

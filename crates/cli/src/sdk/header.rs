@@ -5,13 +5,13 @@
 
 use super::constants::{CONSTANTS, Constant};
 use std::fmt::Write;
-use tilework_abi::kernel::{KERNEL_LINK_BASE, STACK_BYTES};
+use tilework_abi::kernel::{KERNEL_LINK_BASE, KERNEL_LOCAL_DM, kernel_local_end};
 use tilework_abi::l1::WORKER;
 use tilework_abi::noc::counter::COUNTERS_BLOCK;
 use tilework_abi::noc::{NIU, init::INITIATOR};
 use tilework_abi::reg::{Access, Block, Reg};
 use tilework_abi::stream::reg::STREAM;
-use tilework_abi::tensix::{DEBUG, LOCAL_BASE, PIC, Processor, pc_buf::PC_BUF, tdma::TDMA};
+use tilework_abi::tensix::{DEBUG, PIC, Processor, pc_buf::PC_BUF, tdma::TDMA};
 
 /// The registers that a kernel sees.
 const TILE_BLOCKS: [&Block; 8] = [&INITIATOR, &NIU, &COUNTERS_BLOCK, &STREAM, &DEBUG, &PIC, &TDMA, &PC_BUF];
@@ -76,12 +76,11 @@ fn script_of(core: Processor) -> String {
 
 /// The linker script for kernels of a core.
 pub fn script(core: Processor) -> String {
-    let i = core.index();
     [
         ("TEXT", KERNEL_LINK_BASE),
         ("TEXT_SIZE", WORKER.kernel_config_size),
-        ("LOCAL", WORKER.kernel_local[i]),
-        ("LOCAL_END", LOCAL_BASE + core.local_size() - STACK_BYTES),
+        ("LOCAL", KERNEL_LOCAL_DM),
+        ("LOCAL_END", kernel_local_end(core)),
     ]
     .into_iter()
     .fold(script_of(core), |script, (name, value)| script.replace(&format!("@{name}@"), &format!("{value:#x}")))
@@ -125,7 +124,7 @@ mod tests {
         for core in Processor::ALL {
             let script = script(core);
             assert!(!script.contains('@'), "{script}");
-            assert!(script.contains(&format!("{:#x}", LOCAL_BASE + core.local_size() - STACK_BYTES)));
+            assert!(script.contains(&format!("{:#x}", kernel_local_end(core))));
         }
     }
 }

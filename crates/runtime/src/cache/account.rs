@@ -20,7 +20,6 @@ use super::key;
 use super::sequence::Compiled;
 use crate::device::SubDeviceId;
 use crate::elf::KernelImage;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
@@ -153,7 +152,9 @@ pub(super) struct Account {
     contents: [Content; SLOTS],
     cache: Range<u32>,
     next: u32,
-    blocks: VecDeque<Block>,
+    blocks: Vec<Block>,
+    /// Whether text had to make room for other text.
+    pub evicted: bool,
     ids: u64,
     /// The launch message that each worker reads next; [`UNKNOWN`] when that is not known.
     messages: Vec<u32>,
@@ -191,7 +192,8 @@ impl Account {
             contents: Default::default(),
             next: cache.start,
             cache,
-            blocks: VecDeque::new(),
+            blocks: Vec::new(),
+            evicted: false,
             ids: 0,
             messages: vec![UNKNOWN; workers],
             held: Default::default(),
@@ -254,8 +256,8 @@ impl Account {
     }
 
     /// Decides where a launch goes. `shared` are its shared bytes; `timed` says that the launch
-    /// itself makes its cores take times.
-    pub(super) fn place(&mut self, compiled: &Compiled, shared: &[u8], timed: bool) -> Place {
+    /// itself makes its cores take times; `home` is the address for which its text lies in DRAM.
+    pub(super) fn place(&mut self, compiled: &Compiled, shared: &[u8], timed: bool, home: Option<u32>) -> Place {
         let busy = self.in_flight.as_ref().map_or(0, |f| f.slots);
         let first = compiled.set.iter().next().and_then(|i| self.messages.get(i)).copied().unwrap_or(UNKNOWN);
         let index = first == UNKNOWN || compiled.set.iter().any(|i| self.messages.get(i) != Some(&first));
@@ -267,7 +269,7 @@ impl Account {
         let mut wait = slots & busy != 0;
         let (block, text) = match found {
             Some(text) => (block, text),
-            None => self.allocate(compiled.text_bytes, &mut wait),
+            None => self.allocate(compiled.text_bytes, home, &mut wait),
         };
         let missing = self.missing(block, compiled);
         let disarm = !timed && !compiled.set.without(&self.disarmed).is_empty();
@@ -315,24 +317,21 @@ impl Account {
         }
     }
 
-    /// Room for a block of `bytes`; the blocks that lie there are gone.
-    fn allocate(&mut self, bytes: u32, wait: &mut bool) -> (u64, u32) {
-        if self.next + bytes > self.cache.end {
-            // What lies between here and the end is the oldest.
-            while self.blocks.front().is_some_and(|block| block.range.start >= self.next) {
-                self.blocks.pop_front();
-            }
-            self.next = self.cache.start;
-        }
-        let range = self.next..self.next + bytes;
-        // Usually the oldest; text that a trace got back lies out of order.
+    /// Room for a block of `bytes`; the blocks that lie there are gone. It goes behind the newest
+    /// block, or to its home if it would make others go from either place.
+    fn allocate(&mut self, bytes: u32, home: Option<u32>, wait: &mut bool) -> (u64, u32) {
+        let behind = if self.next + bytes > self.cache.end { self.cache.start } else { self.next };
+        let is_free = |start: u32| !self.blocks.iter().any(|block| block.meets(&(start..start + bytes)));
+        let start = home.filter(|&home| is_free(home) || !is_free(behind)).unwrap_or(behind);
+        let range = start..start + bytes;
+        let before = self.blocks.len();
         self.blocks.retain(|block| !block.meets(&range));
+        self.evicted |= self.blocks.len() < before;
         let used = |f: &InFlight| f.text.start < range.end && range.start < f.text.end;
         *wait |= self.in_flight.as_ref().is_some_and(used);
         self.next = range.end;
         self.ids += 1;
-        let start = range.start;
-        self.blocks.push_back(Block { id: self.ids, range, roles: Vec::new() });
+        self.blocks.push(Block { id: self.ids, range: start..self.next, roles: Vec::new() });
         (self.ids, start)
     }
 

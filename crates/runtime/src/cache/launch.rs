@@ -18,6 +18,7 @@
 
 use super::account::{Account, Place, Sent as Written, slot_bytes};
 use super::sequence::{Compiled, Private, large, put_word, relay, relay_to, sub};
+use super::text::{Relayed, TextStore};
 use super::{CacheCounts, Prepared, ProgramCache, trace};
 use crate::RuntimeError;
 use crate::device::SubDeviceId;
@@ -27,8 +28,9 @@ use crate::program::{Layout, Program, ProgramError, ProgramErrorKind};
 use crate::queue::{Sent, What};
 use std::mem::offset_of;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tilework_abi::L1_ALIGN;
-use tilework_abi::addr::L1Addr;
+use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of, u32_of};
 use tilework_abi::cq::CMD_SIZE;
@@ -94,6 +96,9 @@ pub struct Launcher {
     all_by_multicast: bool,
     text_sent: u64,
     text_resident: u64,
+    text_from_dram: u64,
+    /// The text in DRAM of each queue, once there is a region for it: the queues are not ordered.
+    stores: [Option<TextStore>; QueueId::ALL.len()],
     /// Commands for the subordinate so far.
     pub(super) subordinate: u64,
     /// The wait for workers, of the dispatcher and of a subordinate that counts them, too.
@@ -142,6 +147,22 @@ impl Builder {
         self.subordinate += 1;
         Ok(&mut self.bytes[at..])
     }
+    /// Adds relays of text.
+    fn relayed(
+        &mut self,
+        relays: Vec<Relayed>,
+        program: &Arc<Program>,
+        part: &'static str,
+        tag: Option<usize>,
+    ) -> Result<(), EncodeError> {
+        for Relayed { bytes, writes } in relays {
+            self.room(bytes.len())?;
+            self.bytes.extend(bytes);
+            let what = |cores| Sent { program: tag, what: what(program, part, cores) };
+            self.sent.extend(writes.map(what));
+        }
+        Ok(())
+    }
     pub(super) fn command(&mut self, command: DispatchCommand, program: Option<usize>) -> Result<(), EncodeError> {
         let bytes = relay(&command)?;
         self.add(&bytes, program, What::Command(command.into()))?;
@@ -181,6 +202,8 @@ impl Launcher {
             all_by_multicast: false,
             text_sent: 0,
             text_resident: 0,
+            text_from_dram: 0,
+            stores: Default::default(),
             subordinate: 0,
             wait: Vec::new(),
             wait_apart: None,
@@ -240,13 +263,33 @@ impl Launcher {
 
     /// Counts so far.
     pub fn counts(&self) -> CacheCounts {
-        CacheCounts { text_sent: self.text_sent, text_resident: self.text_resident, ..self.cache.counts() }
+        CacheCounts {
+            text_sent: self.text_sent,
+            text_resident: self.text_resident,
+            text_from_dram: self.text_from_dram,
+            ..self.cache.counts()
+        }
     }
 
     /// Programs in the cache.
     #[cfg(test)]
     pub(super) fn cache_len(&self) -> usize {
         self.cache.len()
+    }
+
+    /// Whether text that comes back to L1 would be kept in DRAM if the present queue had a region.
+    pub(crate) fn lacks_text_store(&self) -> bool {
+        self.account.evicted && self.stores[self.at.0.index()].is_none()
+    }
+
+    /// Keeps text in the region of [`STORE_BYTES`](super::STORE_BYTES) at `base` of each of `banks`
+    /// DRAM banks, which nothing but the present queue uses.
+    pub fn keep_text(&mut self, base: DramAddr, banks: usize) {
+        self.stores[self.at.0.index()] = Some(TextStore::new(base, banks));
+    }
+
+    fn home(&self, compiled: &Compiled) -> Option<u32> {
+        self.stores[self.at.0.index()].as_ref().and_then(|store| store.home(compiled.id))
     }
 
     /// Commands for the subordinate so far, which no list of sent commands has.
@@ -289,7 +332,7 @@ impl Launcher {
             None => Arc::new(Compiled::new(program, 0, layout, &self.workers, self.columns).map_err(fail)?),
         };
         let mut account = self.account.clone();
-        let place = account.place(&compiled, &compiled.shared(program, &cbs), false);
+        let place = account.place(&compiled, &compiled.shared(program, &cbs), false, self.home(&compiled));
         Ok(Layout { cbs, ..compiled.placed(account.base(place.slot), place.text) })
     }
 
@@ -316,7 +359,7 @@ impl Launcher {
         self.replayed = None;
         let compiled = &*prepared.compiled;
         let timed = launch.timing.is_some();
-        let place = self.account.place(compiled, &prepared.shared, timed);
+        let place = self.account.place(compiled, &prepared.shared, timed, self.home(compiled));
         let base = self.account.base(place.slot);
         let bytes = std::mem::take(&mut self.buffer);
         let mut out = Builder::new(bytes);
@@ -335,7 +378,7 @@ impl Launcher {
         if stamped {
             self.time(&mut out, launch.stamps.map(|stamps| stamps.0), tag)?;
         }
-        self.text(&mut out, compiled, &place, tag)?;
+        self.text(&mut out, &prepared.program, compiled, &place, tag)?;
         self.mailbox(&mut out, compiled, &place, tag)?;
         let uniform = matches!(&prepared.private, Private::Uniform(bytes) if !bytes.is_empty());
         let template = compiled.template(&place, base, uniform, &self.map)?;
@@ -441,6 +484,7 @@ impl Launcher {
     fn text(
         &mut self,
         out: &mut Builder,
+        program: &Arc<Program>,
         compiled: &Compiled,
         place: &Place,
         tag: Option<usize>,
@@ -450,10 +494,34 @@ impl Launcher {
             return Ok(());
         }
         self.text_sent += 1;
+        let before = compiled.text_sent.swap(true, Ordering::Relaxed);
+        if before && self.text_from_store(out, program, compiled, place, tag)? {
+            self.text_from_dram += 1;
+            return Ok(());
+        }
         for command in compiled.text(place.text, &place.missing, &self.map, &self.workers, self.columns)? {
             out.command(command, tag)?;
         }
         Ok(())
+    }
+
+    /// Relays the text from DRAM, where it is stored first if it is not there; false without a store.
+    fn text_from_store(
+        &mut self,
+        out: &mut Builder,
+        program: &Arc<Program>,
+        compiled: &Compiled,
+        place: &Place,
+        tag: Option<usize>,
+    ) -> Result<bool, RuntimeError> {
+        let Some(store) = &mut self.stores[self.at.0.index()] else { return Ok(false) };
+        if store.home(compiled.id) != Some(place.text) {
+            let Some(kept) = store.keep(compiled, place, &self.map)? else { return Ok(false) };
+            out.relayed(kept, program, "kernel text to DRAM", tag)?;
+        }
+        let Some(relays) = store.relay(compiled, place, &self.workers, self.columns)? else { return Ok(false) };
+        out.relayed(relays, program, "kernel text from DRAM", tag)?;
+        Ok(true)
     }
 
     /// The words of the mailbox that are not as the launch needs them.

@@ -7,6 +7,8 @@
 //! workers' L1 holds already is not sent again; an account on the host knows it (`account`). A
 //! launch goes out while the workers still run the program before it (`launch`).
 //!
+//! Text that does not fit into L1 together with other text is kept in DRAM (`text`).
+//!
 //! Everything is of one device, so board, memory map and dispatch layout are the same for all
 //! programs of a cache and no part of its keys.
 //!
@@ -20,10 +22,12 @@ mod prepared;
 mod sequence;
 #[cfg(test)]
 mod tests;
+mod text;
 mod trace;
 
 pub use launch::{Encoded, Launch, Launched, Launcher};
 pub use prepared::Prepared;
+pub(crate) use text::STORE_BYTES;
 pub(crate) use trace::{Capture, Captured};
 
 use crate::log::PROGRAM;
@@ -49,6 +53,8 @@ pub struct CacheCounts {
     pub text_sent: u64,
     /// Launches that found all their kernel text in L1.
     pub text_resident: u64,
+    /// Those of the launches that sent kernel text which relayed it from DRAM.
+    pub text_from_dram: u64,
 }
 
 impl CacheCounts {
@@ -61,6 +67,7 @@ impl CacheCounts {
             evictions: self.evictions - earlier.evictions,
             text_sent: self.text_sent - earlier.text_sent,
             text_resident: self.text_resident - earlier.text_resident,
+            text_from_dram: self.text_from_dram - earlier.text_from_dram,
         }
     }
 }

@@ -7,9 +7,11 @@
 
 use super::account::Place;
 use super::cores::{CoreSet, Rect, multicast};
+use super::text::PART;
 use crate::lower::{CHUNK, launch_msg};
 use crate::program::{ArgSet, CbLayout, Layout, Program, ProgramError, UniqueArgs};
 use std::mem::offset_of;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use tilework_abi::L1_ALIGN;
 use tilework_abi::addr::L1Addr;
@@ -62,6 +64,8 @@ pub(crate) struct Compiled {
     pub(super) config_bytes: u32,
     /// Bytes of the longest text of a role.
     pub(super) text_bytes: u32,
+    /// Whether its text was sent inline before.
+    pub(super) text_sent: AtomicBool,
     /// The per-core arguments' commands with zeros for data.
     packets: Vec<Packets>,
     templates: Mutex<Vec<Arc<Template>>>,
@@ -158,6 +162,7 @@ impl Compiled {
             targets: layout.cores.iter().map(|core| core.encode()).collect(),
             config_bytes: layout.text_offset,
             text_bytes,
+            text_sent: AtomicBool::new(false),
             packets,
             templates: Mutex::default(),
             layout: Arc::new(layout),
@@ -287,7 +292,9 @@ impl Compiled {
             let text = self.program.text_bytes(&self.layout, number, map, L1Addr::new(at))?;
             let cores = missing.iter().filter_map(|i| workers.get(i).copied());
             for rect in multicast(cores, columns) {
-                subs.push(sub(rect, at, text.clone(), true));
+                for (offset, part) in (0..).step_by(PART).zip(text.chunks(PART)) {
+                    subs.push(sub(rect, at + offset, part.to_vec(), true));
+                }
             }
         }
         Ok(split(subs).into_iter().map(|subs| large(WritePackedLargeType::ProgramBinaries, L1_ALIGN, subs)).collect())

@@ -1,6 +1,7 @@
 //! Launches against a model of the workers: what they find when they are started is what the plain
 //! lowering would have sent, and nothing that a program uses changes while it runs.
 
+mod dram;
 mod over;
 mod traces;
 
@@ -75,6 +76,7 @@ struct Model {
     text: usize,
     /// Go signals that the dispatcher has allowed the subordinate.
     allowed: usize,
+    dram: dram::Dram,
 }
 
 impl Model {
@@ -89,6 +91,7 @@ impl Model {
             ended: 0,
             text: 0,
             allowed: 0,
+            dram: dram::Dram::default(),
         };
         // The firmware has started: the next launch message is the first.
         (0..WORKERS).for_each(|i| model.set_word(i, map.launch_rd_ptr(), 0));
@@ -131,10 +134,18 @@ impl Model {
     fn execute_bytes(&mut self, bytes: &[u8], sent: &[Sent], mut gone: impl FnMut(&mut Self)) {
         let mut sent = sent.iter();
         for relay in decode_stream(bytes).map(Result::unwrap) {
-            let PrefetchCommand::RelayInline(inline) = &relay.command else { panic!("{relay:?}") };
-            for inner in relay.inner {
-                let InnerCommand::Whole(command) = inner.command else { panic!("a part of a command: {inner:?}") };
-                let went = if inline.dispatcher == DispatcherSelect::Subordinate {
+            let (subordinate, commands) = match &relay.command {
+                PrefetchCommand::RelayInline(inline) => {
+                    let whole = relay.inner.into_iter().map(|inner| match inner.command {
+                        InnerCommand::Whole(command) => command,
+                        head => panic!("a part of a command: {head:?}"),
+                    });
+                    (inline.dispatcher == DispatcherSelect::Subordinate, whole.collect())
+                }
+                other => (false, Vec::from_iter(self.dram.execute(other))),
+            };
+            for command in commands {
+                let went = if subordinate {
                     self.subordinate(command)
                 } else {
                     if let Some(described) = sent.next().expect("each command is described").what.command() {
@@ -183,6 +194,7 @@ impl Model {
                 }
             }
             DispatchCommand::SetGoSignalNocData(table) => self.table = table,
+            DispatchCommand::Wait(wait) if wait.flags.contains(WaitFlags::NOTIFY_PREFETCH) => {}
             DispatchCommand::Wait(wait) => {
                 self.end(wait.count);
                 if wait.flags.contains(WaitFlags::CLEAR_STREAM) {
@@ -204,6 +216,7 @@ impl Model {
                 assert!(notify.wait && notify.index_bitmask == 1);
                 self.allowed += 1;
             }
+            DispatchCommand::WritePaged(write) => self.dram.write(write),
             DispatchCommand::Timestamp(_) => {}
             other => panic!("unexpected {other}"),
         }
@@ -314,9 +327,11 @@ proptest! {
         steps in prop::collection::vec((0usize..5, 0u8..24), 1..40),
         keeps in any::<bool>(),
         layout in prop::sample::select(&DispatchLayout::ALL),
+        in_dram in any::<bool>(),
     ) {
         let map = MemoryMap { keeps_launch: keeps, ..small() };
-        let (mut launcher, mut model, l1) = (launcher_in(layout, &map), Model::new(&map), l1());
+        let launcher = if in_dram { dram::keeping } else { launcher_in };
+        let (mut launcher, mut model, l1) = (launcher(layout, &map), Model::new(&map), l1());
         for (i, what) in steps {
             match what {
                 0 => {

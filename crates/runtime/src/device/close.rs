@@ -21,6 +21,7 @@ impl<C: HostLink> Device<C> {
     pub fn close(&mut self) -> Result<Leaks, RuntimeError> {
         if !matches!(self.lost, Some(RuntimeError::Closed)) {
             self.finish_everything()?;
+            self.memory.free_text();
             self.lost = Some(RuntimeError::Closed);
             info!(target: DEVICE, "closed");
         }

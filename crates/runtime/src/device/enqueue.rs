@@ -11,7 +11,7 @@
 
 use super::{Device, Running, SubDeviceId};
 use crate::RuntimeError;
-use crate::cache::{Encoded, Launch, Prepared};
+use crate::cache::{Encoded, Launch, Prepared, STORE_BYTES};
 use crate::event::{Blocking, BufferRead, Event, Put};
 use crate::lower::{self, Go};
 use crate::memory::{Buffer, MemoryError};
@@ -131,6 +131,7 @@ impl<C: HostLink> Device<C> {
             return self.capture_program(program, blocking, CallSite::here());
         }
         self.begin()?;
+        self.check_kernels(program)?;
         if self.queue.is_none() {
             return self.run(std::slice::from_ref(program)).map(|_| ());
         }
@@ -169,6 +170,10 @@ impl<C: HostLink> Device<C> {
         let Some(launcher) = &mut self.launcher else { return Err(RuntimeError::NoCache) };
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         launcher.select(queue.id(), sub)?;
+        self.offer_text_store();
+        let (Some(launcher), Some(queue)) = (&mut self.launcher, &mut self.queue) else {
+            return Err(RuntimeError::NoQueue);
+        };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
         let running = Running::new(prepared.program(), launched.layout);
@@ -181,6 +186,14 @@ impl<C: HostLink> Device<C> {
             records.into_iter().for_each(|record| launcher.reuse(record));
         }
         self.check_queue()
+    }
+
+    /// Gives the launcher a region of DRAM for kernel text when it needs one and there is room.
+    pub(super) fn offer_text_store(&mut self) {
+        let Some(launcher) = self.launcher.as_mut().filter(|launcher| launcher.lacks_text_store()) else { return };
+        if let Some(base) = self.memory.alloc_text(STORE_BYTES) {
+            launcher.keep_text(base, self.dram_map.banks().len());
+        }
     }
 
     /// Puts a program whole into the queue, and the wait for its end.

@@ -34,7 +34,7 @@ pub use sub_device::{SubDevice, SubDeviceError, SubDeviceId};
 
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
-use crate::elf::FirmwareImage;
+use crate::elf::{Exports, FirmwareImage};
 use crate::firmware::FirmwareSet;
 use crate::log;
 use crate::lower::Lowering;
@@ -244,6 +244,8 @@ pub struct Device<C> {
     workers: Vec<NocXy>,
     memory: MemorySpace,
     firmware: [FirmwareImage; 5],
+    /// What kernels may be linked with, of each processor.
+    exports: [Exports; 5],
     cq_kernels: CqKernels,
     /// The queue that the present call is about, and what of it is under way; the other queue is in
     /// [`Device::parked`].
@@ -310,6 +312,14 @@ impl<C: HostLink> Device<C> {
         let board = config.board;
         let workers = config.workers();
         let l1_banks = firmware.l1_banks(&workers)?;
+        let exports = firmware.exports();
+        if config.dispatch == Dispatch::Fast {
+            for (_, parts) in config.layout.tiles(config.board) {
+                for &part in parts {
+                    cq_kernels.of(part).check_firmware(&exports[part.processor().index()])?;
+                }
+            }
+        }
         let FirmwareSet { images: firmware, map, .. } = firmware;
         let cached =
             config.dispatch == Dispatch::Fast && config.lowering == Lowering::Cached && map.text_cache_size > 0;
@@ -332,6 +342,7 @@ impl<C: HostLink> Device<C> {
             dram_map: board.dram(),
             workers,
             firmware,
+            exports,
             cq_kernels,
             queue: None,
             at: QueueId::FIRST,

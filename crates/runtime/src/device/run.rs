@@ -181,6 +181,7 @@ impl<C: HostLink> Device<C> {
     /// without a text cache) there is nothing to prepare.
     pub fn prepare(&mut self, program: &Program) -> Result<Prepared, RuntimeError> {
         self.alive()?;
+        self.check_kernels(program)?;
         let launcher = self.launcher.as_mut().ok_or(RuntimeError::NoCache)?;
         launcher.prepare(program, self.memory.l1())
     }
@@ -220,9 +221,18 @@ impl<C: HostLink> Device<C> {
         }
     }
 
+    /// Refuses a program with a kernel that was linked with other firmware than this device's.
+    pub(super) fn check_kernels(&self, program: &Program) -> Result<(), RuntimeError> {
+        for kernel in program.roles.iter().flat_map(|role| role.kernels.iter().flatten()) {
+            kernel.check_firmware(&self.exports[kernel.processor().index()])?;
+        }
+        Ok(())
+    }
+
     fn lay_out(&mut self, programs: &[Program]) -> Result<Vec<Running>, RuntimeError> {
         let mut running = Vec::with_capacity(programs.len());
         for program in programs {
+            self.check_kernels(program)?;
             running.push(match &mut self.launcher {
                 Some(launcher) => Running::prepared(launcher.prepare(program, self.memory.l1())?),
                 None => Running::new(Arc::new(program.clone()), Arc::new(self.layout(program)?)),
@@ -353,6 +363,8 @@ impl<C: HostLink> Device<C> {
         let sub = sub.map_err(|e| Waited::Other(e.into()))?;
         let Some(launcher) = &mut self.launcher else { return Ok(()) };
         launcher.select(queue.id(), sub).map_err(|e| Waited::Other(e.into()))?;
+        self.offer_text_store();
+        let Some(launcher) = &mut self.launcher else { return Ok(()) };
         let slot = 2 * u32_of(i);
         let blocks = running.timing.map(|first| timing_blocks(first, running.layout.cores.len()));
         let launch = Launch {

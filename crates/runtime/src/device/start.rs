@@ -198,6 +198,7 @@ fn start_queue_core<C: HostLink>(
         card.write(&target, base.offset(offset), &text)?;
         launch.kernel_text_offset[processor.index()] = offset.into();
         enables |= 1 << processor.index();
+        launch.self_contained |= u8::from(kernel.is_self_contained()) << processor.index();
     }
     launch.enables = enables.into();
     card.write(&target, map.launch, launch.as_bytes())?;

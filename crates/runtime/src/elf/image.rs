@@ -1,5 +1,6 @@
 //! Images: what of an ELF file goes into L1, and where.
 
+use super::exports::{Exports, Imports};
 use super::read::Elf;
 use super::reloc::{self, Distance, Fix, Movable};
 use super::symbols::{self, SourceLocation};
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::convert::u32_of;
+use tilework_abi::globals::{GLOBAL_POINTER_SYMBOL, LOCAL_END_SYMBOL};
 use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
@@ -53,6 +55,15 @@ impl Outline {
             if !s.is_local() && !s.bytes.is_empty() {
                 outline.staged_at = s.paddr.checked_sub(s.vaddr - LOCAL_BASE);
             }
+        }
+        // Our globals are symbols without a segment.
+        if let Some(end) = symbols::address_of(data, LOCAL_END_SYMBOL) {
+            let room = LOCAL_BASE..=LOCAL_BASE + processor.local_size();
+            if !room.contains(&end) {
+                let expected = format!("an address in {:#x}..={:#x}", room.start(), room.end());
+                return Err(ElfError::new(name, format!("symbol {LOCAL_END_SYMBOL}"), format!("{end:#x}"), expected));
+            }
+            outline.local.end = outline.local.end.max(end);
         }
         let lowest = outline.l1.iter().map(|(_, range)| range.start).min();
         match lowest {
@@ -156,6 +167,10 @@ impl FirmwareImage {
     pub fn entry(&self) -> u32 {
         self.text.start
     }
+    /// What kernels may be linked with, on this map.
+    pub(crate) fn exports(&self, map: &MemoryMap) -> Exports {
+        Exports::read(&self.name, &self.elf, map.bank_table.get())
+    }
     /// The function and source line of `pc`; `None` when the firmware's code is elsewhere.
     pub fn locate(&self, pc: u32) -> Option<SourceLocation> {
         self.text.contains(&pc).then(|| symbols::locate(&self.elf, pc))
@@ -182,6 +197,8 @@ pub struct KernelImage {
     local: Option<Range<u32>>,
     /// Where in the image the loader stores its words for the kernel.
     binding: Option<usize>,
+    /// What of its firmware it was linked with.
+    imports: Imports,
     /// Hash of what is stored in L1, to tell kernels apart quickly.
     digest: u64,
     elf: Arc<[u8]>,
@@ -197,9 +214,10 @@ fn kernel_local(processor: Processor) -> Range<u32> {
 }
 
 /// Checks that a kernel's data lies where kernels have theirs in local RAM.
-fn check_local(name: &str, elf: &Elf, processor: Processor) -> Result<(), ElfError> {
+fn check_local(name: &str, elf: &Elf, processor: Processor, imports: &Imports) -> Result<(), ElfError> {
     for s in elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE) {
-        let own = kernel_local(processor);
+        let mut own = kernel_local(processor);
+        own.start = imports.address(LOCAL_END_SYMBOL).unwrap_or(own.start);
         let range = s.vaddr..s.vaddr + s.memory;
         if range.start < own.start || range.end > own.end {
             let found = format!("local RAM {:#x}..{:#x}", range.start, range.end);
@@ -264,7 +282,8 @@ impl KernelImage {
     ) -> Result<Self, ElfError> {
         let data = data.into();
         let elf = Elf::parse(name, &data, processor)?;
-        check_local(name, &elf, processor)?;
+        let imports = Imports::read(&data);
+        check_local(name, &elf, processor, &imports)?;
         // What is only cleared has no bytes to load: the kernel's start code knows where it is.
         let loaded: Vec<&Segment> = elf.segments.iter().filter(|s| !s.bytes.is_empty()).collect();
         if let Some(s) = loaded.iter().find(|s| s.is_local()) {
@@ -301,7 +320,13 @@ impl KernelImage {
         let local = elf.segments.iter().filter(|s| s.vaddr >= LOCAL_BASE).map(|s| s.vaddr..s.vaddr + s.memory);
         let local = local.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
         let inside = local.as_ref().map(|local| local.start..=local.end);
-        let fixes = reloc::collect(&elf, &image, &Movable { image: base..=end, local: inside }, offset_of)?;
+        let movable = Movable {
+            image: base..=end,
+            // Where the firmware's data ends is where it was linked.
+            local: inside.filter(|_| imports.is_empty()),
+            global_pointer: imports.address(GLOBAL_POINTER_SYMBOL),
+        };
+        let fixes = reloc::collect(&elf, &image, &movable, offset_of)?;
         let binding = match symbols::address_of(&data, BINDING_SYMBOL) {
             None => None,
             Some(address) => Some(offset_of(address, 4 * BINDING_WORDS).ok_or_else(|| {
@@ -314,7 +339,7 @@ impl KernelImage {
         let mut hasher = DefaultHasher::new();
         (processor.index(), base, &image).hash(&mut hasher);
         let digest = hasher.finish();
-        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, digest, elf: data })
+        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, imports, digest, elf: data })
     }
 
     /// A hash of what is stored in L1, the same in every process.
@@ -326,6 +351,7 @@ impl KernelImage {
         self.digest == other.digest
             && (self.processor, self.link_base, &self.image) == (other.processor, other.link_base, &other.image)
             && (&self.fixes, &self.local, self.binding) == (&other.fixes, &other.local, other.binding)
+            && self.imports == other.imports
     }
 
     /// The file's name.
@@ -346,9 +372,25 @@ impl KernelImage {
         self.link_base
     }
 
+    /// Whether the loader stores words for it ([`Binding`]), as for kernels of our own.
+    pub(crate) fn takes_binding(&self) -> bool {
+        self.binding.is_some()
+    }
+    /// Whether it reads nothing of the firmware's local RAM.
+    pub fn is_self_contained(&self) -> bool {
+        self.imports.is_empty()
+    }
+    /// Checks that `exports` is the firmware that it was linked with, if it was linked with any.
+    ///
+    /// # Errors
+    /// A symbol of the firmware that is elsewhere.
+    pub(crate) fn check_firmware(&self, exports: &Exports) -> Result<(), ElfError> {
+        self.imports.check(&self.name, exports)
+    }
+
     /// How far the kernel's local data moves, so that it lies behind that of firmware with `map`.
     fn local_distance(&self, map: &MemoryMap) -> Result<u32, ElfError> {
-        let Some(local) = &self.local else { return Ok(0) };
+        let Some(local) = self.local.as_ref().filter(|_| self.is_self_contained()) else { return Ok(0) };
         let own = kernel_local(self.processor);
         let behind = map.kernel_local[self.processor.index()];
         let distance = behind.saturating_sub(own.start).next_multiple_of(L1_ALIGN);

@@ -3,11 +3,13 @@
 //! Firmware is linked for its final place and copied there ([`FirmwareImage`]). A kernel runs
 //! wherever the kernel configuration puts it, so it is one run of bytes with a list of the places
 //! that depend on its address ([`KernelImage`], `reloc`). Both keep their file, because reports
-//! turn program counters into functions and source lines (`symbols`).
+//! turn program counters into functions and source lines (`symbols`). A kernel that was linked with
+//! firmware runs under no other (`exports`).
 //!
 //! A file from outside is hostile until it is checked: every offset is bounds-checked, sizes have
 //! budgets, and an error names the file, the field, what was found and what was expected.
 
+mod exports;
 mod image;
 mod listing;
 mod read;
@@ -16,9 +18,11 @@ mod symbols;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use exports::Exports;
 pub use image::{FirmwareImage, KernelImage};
 pub(crate) use image::{Outline, symbol_size};
 pub use listing::{ListedFunction, ListedWord, list};
+pub(crate) use symbols::initial_word;
 pub use symbols::{SourceFrame, SourceLocation};
 
 /// Budget of an ELF file in bytes: debug information included, far more than any kernel has.

@@ -3,7 +3,8 @@
 //! A kernel is linked at a nominal address with its relocations kept (`--emit-relocs`). What lies
 //! inside the image moves with it: absolute references to it change by the distance, references
 //! relative to the program counter do not. The kernel's data in local RAM moves by a distance of
-//! its own. What lies outside (registers, functions and data of the firmware) stays: absolute
+//! its own, unless the kernel was linked with its firmware: then data and global pointer are where
+//! that firmware expects them. What lies outside (registers, functions and data of the firmware) stays: absolute
 //! references do not change, relative ones do. A symbol with an absolute section index is outside
 //! whatever its value is, because it names an address of something else (`--just-symbols`).
 //!
@@ -252,8 +253,10 @@ impl Reloc {
 pub(super) struct Movable {
     /// Text, constants and initialisers.
     pub image: RangeInclusive<u32>,
-    /// Data in local RAM, if there is any.
+    /// Data in local RAM, if there is any that moves.
     pub local: Option<RangeInclusive<u32>>,
+    /// The global pointer of the firmware that the kernel was linked with, if it was with any.
+    pub global_pointer: Option<u32>,
 }
 
 impl Movable {
@@ -284,7 +287,7 @@ pub(super) fn collect(
             *sum = sum.plus(r.moves, times);
             continue;
         }
-        let Some((form, value, slope)) = reference(elf, r, &highs)? else { continue };
+        let Some((form, value, slope)) = reference(elf, r, &highs, movable.global_pointer)? else { continue };
         let Some(at) = offset_of(r.at, form.bytes()) else {
             return Err(ElfError::new(elf.file, r.field(), "a place outside the image", "a place inside a segment"));
         };
@@ -302,7 +305,12 @@ pub(super) fn collect(
 
 /// What the place of `r` holds, at its link address, and how the value moves; `None` for a marker.
 /// `highs` are the relocations `PCREL_HI20` by place.
-fn reference(elf: &Elf, r: &Reloc, highs: &HashMap<u32, &Reloc>) -> Result<Option<(Form, u32, Slope)>, ElfError> {
+fn reference(
+    elf: &Elf,
+    r: &Reloc,
+    highs: &HashMap<u32, &Reloc>,
+    global_pointer: Option<u32>,
+) -> Result<Option<(Form, u32, Slope)>, ElfError> {
     let (absolute, relative) = (r.moves, r.moves.relative());
     let pc_relative = r.target.wrapping_sub(r.at);
     Ok(Some(match r.r_type {
@@ -328,6 +336,11 @@ fn reference(elf: &Elf, r: &Reloc, highs: &HashMap<u32, &Reloc>) -> Result<Optio
         // Types that only a linker makes, when it shortens what refers to data near the global
         // pointer.
         R_RISCV_GPREL_I | R_RISCV_GPREL_S => {
+            // The firmware's own pointer: it is where it was, and so is local data.
+            if let Some(pointer) = global_pointer.filter(|_| r.moves == Slope::default()) {
+                let form = if r.r_type == R_RISCV_GPREL_S { Form::LoS } else { Form::LoI };
+                return Ok(Some((form, r.target.wrapping_sub(pointer), Slope::default())));
+            }
             let found = format!("{}, made by relaxation", name(r.r_type));
             return Err(ElfError::new(elf.file, r.field(), found, "references as compiled (link with --no-relax)"));
         }
@@ -379,7 +392,9 @@ fn read(elf: &Elf, movable: &Movable) -> Result<Vec<Reloc>, ElfError> {
                 _ => (0, true),
             };
             let target = symbol.wrapping_add(low32(reloc.addend().cast_unsigned()));
-            let moves = if is_absolute { Slope::default() } else { movable.slope(symbol) };
+            // Linker scripts of tt-metal name the start of the text so.
+            let is_text = movable.global_pointer.is_some() && movable.image.contains(&symbol);
+            let moves = if is_absolute && !is_text { Slope::default() } else { movable.slope(symbol) };
             out.push(Reloc { r_type, at, target, symbol, moves });
         }
     }

@@ -85,6 +85,15 @@ pub(super) fn address_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(address, _)| address)
 }
 
+/// The word that a variable has when the file is loaded, if the file has the variable.
+pub(crate) fn initial_word(elf: &[u8], name: &str) -> Option<u32> {
+    let file = object::File::parse(elf).ok()?;
+    let symbol = file.symbols().find(|s| s.name_bytes() == Ok(name.as_bytes()))?;
+    let section = file.section_by_index(symbol.section_index()?).ok()?;
+    let word = section.data_range(symbol.address(), 4).ok()??;
+    Some(u32::from_le_bytes(word.try_into().ok()?))
+}
+
 /// The size of a symbol, if the file has it.
 pub(super) fn size_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(_, bytes)| bytes).filter(|&bytes| bytes > 0)

@@ -6,13 +6,15 @@
 //! impossible in it is an error with file and field, before anything runs.
 
 mod map;
+mod queue;
 #[cfg(test)]
 mod tests;
 
 pub use map::{LocalInit, MapValues};
+pub use queue::{QUEUE_FILES, QueueFirmware, QueueValues};
 
 use crate::device::l1_banks;
-use crate::elf::{ElfError, FirmwareImage, Outline, symbol_size};
+use crate::elf::{ElfError, Exports, FirmwareImage, KernelImage, Outline, symbol_size};
 use crate::prebuilt::{self, CqKernels};
 use std::sync::Arc;
 use tilework_abi::addr::L1Addr;
@@ -119,6 +121,21 @@ impl FirmwareSet {
     /// Its memory map.
     pub fn map(&self) -> &MemoryMap {
         &self.map
+    }
+
+    /// The bytes of a kernel as a host stores them at `at` for this firmware, a multiple of 16.
+    ///
+    /// # Errors
+    /// A kernel that was linked with other firmware, or that cannot be moved there.
+    pub fn place(&self, kernel: &KernelImage, at: L1Addr) -> Result<Vec<u8>, FirmwareError> {
+        let image = &self.images[kernel.processor().index()];
+        kernel.check_firmware(&image.exports(&self.map))?;
+        Ok(kernel.relocate(at, &self.map)?)
+    }
+
+    /// What kernels may be linked with, of each processor.
+    pub(crate) fn exports(&self) -> [Exports; 5] {
+        self.images.each_ref().map(|image| image.exports(&self.map))
     }
 
     /// The tiles of the L1 banks on a board with these workers. Other firmware than ours is compiled

@@ -31,10 +31,12 @@ fn tiny() -> (Program, Layout) {
     (program, layout)
 }
 
+/// The seed's, but for the byte behind the mode, which is padding there: no processor's kernel reads
+/// the firmware's globals.
 const LAUNCH: &str = "
     b0820000 b0820000 b0820000   1000 1000 1000   2000 3000
     0000 2000  0400 2000  0400 2000  0400 2000  0400 2000
-    00 00   30000000 00000000 00000000 00000000 00000000
+    00 1f   30000000 00000000 00000000 00000000 00000000
     01000000   01 00 20 00   07000000   01000000
     0000 0000 0000 0000 0000   0000   00 00 00 00";
 const SHARED: &str = "00700300 40000000 01000000 40000000   13000000 00000000 00000000 00000000";

@@ -74,6 +74,8 @@ pub struct MemorySpace {
     l1_banks: Arc<[Bank]>,
     l1_tiles: Vec<NocXy>,
     dram_banks: Arc<[Bank]>,
+    /// The regions of kernel text in DRAM.
+    text: Vec<AllocationId>,
 }
 
 impl MemorySpace {
@@ -107,6 +109,7 @@ impl MemorySpace {
             l1_banks: config.l1_banks.iter().copied().map(Bank::Core).collect(),
             l1_tiles: config.l1_banks.clone(),
             dram_banks: banks.map(Bank::Dram).collect(),
+            text: Vec::new(),
         }
     }
 
@@ -140,6 +143,20 @@ impl MemorySpace {
     pub fn leaks(&self) -> Leaks {
         let of = |kind| self.statistics(kind).owners.into_iter().map(move |owned| (kind, owned));
         Leaks(BufferType::ALL.into_iter().flat_map(of).collect())
+    }
+
+    /// Allocates a region of kernel text, `bytes` at the end of each DRAM bank, or of what is free
+    /// of it. `None` when there is no room.
+    pub(crate) fn alloc_text(&mut self, bytes: u32) -> Option<DramAddr> {
+        let (id, base) = self.dram.allocate("kernel text", bytes.into(), &Banks::All, Fit::Highest).ok()?;
+        self.text.push(id);
+        Some(base)
+    }
+    /// Frees the regions of kernel text.
+    pub(crate) fn free_text(&mut self) {
+        for id in std::mem::take(&mut self.text) {
+            self.dram.free_id(id);
+        }
     }
 
     /// Allocates a buffer.

@@ -73,7 +73,8 @@ pub(crate) fn increment(device: &Device, input: &Buffer, output: &Buffer, slots:
         .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(args))
 }
 
-fn load_firmware(folder: PathBuf, values: &MapValues) -> FirmwareSet {
+/// Firmware of a folder.
+pub(crate) fn load_firmware(folder: PathBuf, values: &MapValues) -> FirmwareSet {
     let files = FILES.map(|name| {
         let path = folder.join(name);
         let data = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -93,6 +94,18 @@ pub(crate) fn moved_firmware() -> FirmwareSet {
         text_cache: Some(0x1_5000),
         text_cache_size: Some(0x1_0000),
         data: Some(0x4_0000),
+        ..MapValues::default()
+    };
+    load_firmware(folder.into(), &values)
+}
+
+/// Our firmware with a text cache that holds few of our kernels.
+pub(crate) fn small_text_cache() -> FirmwareSet {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../firmware/prebuilt");
+    let values = MapValues {
+        kernel_config_size: Some(0x800),
+        keeps_launch: Some(true),
+        text_cache_size: Some(0x800),
         ..MapValues::default()
     };
     load_firmware(folder.into(), &values)

@@ -3,7 +3,8 @@
 Run as `python ttnn_shards.py > ttnn_shards.txt` where ttnn (0.81.1 here) has a card or a simulator of one. A line is
 `shape type layout : sharding orientation shard cores : page bytes, bytes from page to page : places`. The layout is
 `rows` or the shape of the tiles, cores are rectangles `x,y-x,y`. There is a place for each page in their order,
-`x,y,n`: the core, and how many pages after the buffer's address.
+`x,y,n`: the core, and how many pages after the buffer's address. The folder `generated` that ttnn leaves behind is its
+log and not needed.
 """
 
 import os

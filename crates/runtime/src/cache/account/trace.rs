@@ -37,7 +37,7 @@ impl Account {
                 let range = at..at + compiled.text_bytes;
                 self.blocks.retain(|block| !block.meets(&range));
                 self.ids += 1;
-                self.blocks.push_back(Block { id: self.ids, range, roles: Vec::new() });
+                self.blocks.push(Block { id: self.ids, range, roles: Vec::new() });
                 self.ids
             }
         };
