@@ -151,7 +151,7 @@ impl Soak {
         let mut random = SplitMix64::new(seed);
         let elf = prebuilt::kernel_elf("increment").ok_or("no such kernel")?;
         let kernel = Arc::new(KernelImage::load("increment", elf, Processor::Brisc)?);
-        let slots = device.alloc_l1("slots", u64::from(3 * PAGE))?.address.get();
+        let slots = device.alloc_l1("slots", 3 * PAGE)?.address.get();
         let pairs = (0..PAIRS).map(|number| pair(&mut device, &mut random, &kernel, slots, number));
         let pairs = pairs.collect::<Outcome<Vec<_>>>()?;
         Ok(Self {
@@ -387,13 +387,13 @@ fn pair(
     let arrays = [array("x")?, array("y")?];
     let values = [low32(random.bits()), low32(random.bits())];
     // Two pairs have cores of their own; those of the others are the same.
-    let first = if number % 2 == 0 { 0 } else { number * CORES };
+    let first = if number.is_multiple_of(2) { 0 } else { number * CORES };
     let cores = device.workers()[first..first + CORES].to_vec();
     let program = |side: usize| {
         let [from, to] = [&arrays[side], &arrays[1 - side]].map(|array| array.address.word());
         let page = |core: usize| vec![from, to, low32(core as u64), 1, PAGE, values[side], slots, 3];
         let role = Role::all().kernel(Processor::Brisc, Arc::clone(kernel));
-        Program::new(&format!("pair {number}, side {side}"), Cores::List(cores.clone()))
+        Program::new(format!("pair {number}, side {side}"), Cores::List(cores.clone()))
             .role(role)
             .unique_args(ArgSet::Brisc, UniqueArgs::PerCore((0..CORES).map(page).collect()))
     };

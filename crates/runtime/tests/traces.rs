@@ -5,6 +5,7 @@ mod common;
 
 use common::{Device, empty, increment, kernel, open};
 use tilework_abi::board::Board;
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::lower::Lowering;
@@ -335,6 +336,40 @@ fn a_trace_region_that_is_too_small_says_what_is_needed() {
     assert_eq!(capture_in(expected).unwrap(), 602);
     assert!(capture_in(expected - 64).is_err());
     assert_eq!(capture_in(0).unwrap(), 602);
+}
+
+/// A trace of the second queue beside transfers on the first; its memory is given to the first when
+/// it is released while it is replayed.
+#[test]
+fn a_trace_of_the_second_queue_runs_beside_the_first() {
+    let mut device = open(DeviceConfig { queues: 2, ..cached() });
+    let chain = chain(&mut device);
+    let other = device.alloc_dram("other", &[ELEMENTS], DType::U32, 256).unwrap();
+    chain.enqueue(&mut device).unwrap();
+    device.finish().unwrap();
+    let mut second = device.on_queue(QueueId::SECOND).unwrap();
+    let capture = second.begin_trace_capture().unwrap();
+    for _ in 0..40 {
+        chain.programs.iter().for_each(|program| second.enqueue_program(program, Blocking::No).unwrap());
+    }
+    let trace = device.end_trace_capture(capture).unwrap();
+    let error = device.replay_trace(&trace, Blocking::No).unwrap_err();
+    assert!(matches!(&error, RuntimeError::Trace(TraceError::Queue { .. })), "{error}");
+    let data: Vec<u8> = (0..4 * ELEMENTS).map(|i| (i % 253) as u8).collect();
+    device.on_queue(QueueId::SECOND).unwrap().replay_trace(&trace, Blocking::No).unwrap();
+    device.enqueue_write_buffer(&other, &data, Blocking::No).unwrap();
+    let range = {
+        let dram = device.memory().unwrap().dram();
+        dram.owners().find(|owned| owned.owner == "trace 0").unwrap().range.clone()
+    };
+    device.release_trace(trace).unwrap();
+    let banks = device.dram_banks() as u64;
+    let config = BufferConfig::interleaved("over", BufferType::Dram, (range.end - range.start) * banks, 4096);
+    let over = device.memory().unwrap().alloc(&config.at(range.start)).unwrap();
+    device.enqueue_write_buffer(&over, &vec![0xFF; over.bytes()], Blocking::No).unwrap();
+    device.finish().unwrap();
+    assert_eq!(chain.value(&mut device), 41 * chain.sum);
+    assert_eq!(device.download(&other).unwrap(), data);
 }
 
 /// Tenstorrent's golden figure for a program in a trace is 0.92 us, 1,250 cycles.

@@ -13,7 +13,7 @@ use crate::event::{Blocking, BufferRead, Event};
 use crate::memory::Buffer;
 use crate::program::Program;
 use crate::queue::CommandQueue;
-use crate::trace::{Trace, TraceCapture};
+use crate::trace::{CallSite, Trace, TraceCapture};
 use std::collections::VecDeque;
 use tilework_abi::addr::Cycle;
 use tilework_abi::cq::layout::QueueId;
@@ -125,53 +125,77 @@ impl<C: HostLink> OnQueue<'_, C> {
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn enqueue_write_buffer(
         &mut self,
         buffer: &Buffer,
         data: &[u8],
         blocking: Blocking,
     ) -> Result<(), RuntimeError> {
-        self.with(|device| device.enqueue_write_buffer(buffer, data, blocking))
+        let before = self.device.select(self.queue);
+        let result = self.device.enqueue_write_buffer(buffer, data, blocking);
+        self.device.select(before);
+        result
     }
 
     /// [`Device::enqueue_read_buffer`] on this queue.
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn enqueue_read_buffer(&mut self, buffer: &Buffer, blocking: Blocking) -> Result<BufferRead, RuntimeError> {
-        self.with(|device| device.enqueue_read_buffer(buffer, blocking))
+        let before = self.device.select(self.queue);
+        let result = self.device.enqueue_read_buffer(buffer, blocking);
+        self.device.select(before);
+        result
     }
 
     /// [`Device::enqueue_program`] on this queue.
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn enqueue_program(&mut self, program: &Program, blocking: Blocking) -> Result<(), RuntimeError> {
-        self.with(|device| device.enqueue_program(program, blocking))
+        let before = self.device.select(self.queue);
+        let result = self.device.enqueue_program(program, blocking);
+        self.device.select(before);
+        result
     }
 
     /// [`Device::enqueue_prepared`] on this queue.
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn enqueue_prepared(&mut self, prepared: &mut Prepared, blocking: Blocking) -> Result<(), RuntimeError> {
-        self.with(|device| device.enqueue_prepared(prepared, blocking))
+        let before = self.device.select(self.queue);
+        let result = self.device.enqueue_prepared(prepared, blocking);
+        self.device.select(before);
+        result
     }
 
     /// [`Device::record_event`] on this queue.
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn record_event(&mut self) -> Result<Event, RuntimeError> {
-        self.with(Device::record_event)
+        let before = self.device.select(self.queue);
+        let result = self.device.record_event();
+        self.device.select(before);
+        result
     }
 
     /// [`Device::wait_for_event`] on this queue.
     ///
     /// # Errors
     /// As there.
+    #[track_caller]
     pub fn wait_for_event(&mut self, event: &Event) -> Result<(), RuntimeError> {
-        self.with(|device| device.wait_for_event(event))
+        let before = self.device.select(self.queue);
+        let result = self.device.wait_for_event(event);
+        self.device.select(before);
+        result
     }
 
     /// [`Device::begin_trace_capture`] on this queue: programs that are enqueued here are recorded.
@@ -202,7 +226,9 @@ impl<C: HostLink> OnQueue<'_, C> {
     ///
     /// # Errors
     /// As [`Device::finish`].
+    #[track_caller]
     pub fn finish(&mut self) -> Result<(), RuntimeError> {
+        self.device.outside_capture("finish", CallSite::here())?;
         self.with(Device::finish_queue)
     }
 }

@@ -258,7 +258,8 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Gives the memory of a trace back, and what it kept from being freed. Replays that are in the
-    /// queue are not disturbed: whatever is written to that memory comes behind them.
+    /// queue are not disturbed: whatever is written to that memory comes behind them. With two queues
+    /// the call waits for that of the trace.
     ///
     /// # Errors
     /// A trace that was released before, or of another device; a device that stopped.
@@ -268,6 +269,10 @@ impl<C: HostLink> Device<C> {
         self.alive()?;
         self.outside_capture("release_trace", at)?;
         let live = self.live(&trace, at)?;
+        if self.config.queues > 1 {
+            // The other queue may write there before this one has read it.
+            self.on(live.of.queue, Self::finish_queue)?;
+        }
         self.tracing.live.remove(&trace.name.number);
         self.memory.unpin(trace.name);
         match &live.stored {
