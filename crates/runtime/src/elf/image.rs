@@ -77,6 +77,11 @@ impl Outline {
     }
 }
 
+/// Value of the symbol called `name`.
+pub(crate) fn symbol_address(elf: &[u8], name: &str) -> Option<u32> {
+    symbols::address_of(elf, name)
+}
+
 /// Bytes of the object symbol called `name`.
 pub(crate) fn symbol_size(elf: &[u8], name: &str) -> Option<u32> {
     symbols::size_of(elf, name)

@@ -20,7 +20,7 @@ pub(crate) mod tests;
 
 pub(crate) use exports::Exports;
 pub use image::{FirmwareImage, KernelImage};
-pub(crate) use image::{Outline, symbol_size};
+pub(crate) use image::{Outline, symbol_address, symbol_size};
 pub use listing::{ListedFunction, ListedWord, list};
 pub(crate) use symbols::initial_word;
 pub use symbols::{SourceFrame, SourceLocation};

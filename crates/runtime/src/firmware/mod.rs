@@ -14,7 +14,7 @@ pub use map::{LocalInit, MapValues};
 pub use queue::{QUEUE_FILES, QueueFirmware, QueueValues};
 
 use crate::device::l1_banks;
-use crate::elf::{ElfError, Exports, FirmwareImage, KernelImage, Outline, symbol_size};
+use crate::elf::{ElfError, Exports, FirmwareImage, KernelImage, Outline, symbol_address, symbol_size};
 use crate::prebuilt::{self, CqKernels};
 use std::sync::Arc;
 use tilework_abi::addr::L1Addr;
@@ -22,6 +22,7 @@ use tilework_abi::board::Board;
 use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, dispatch_core, prefetch_core, prefetch_d_core};
 use tilework_abi::cq::tiles::{DispatchLayout, Part};
+use tilework_abi::globals::BANK_TABLE_SYMBOL;
 use tilework_abi::l1::{MemoryMap, WORKER, bank_table};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -226,9 +227,10 @@ const L1_TABLE: &str = "l1_bank_to_noc_xy";
 const TABLE_BYTES: u32 = 4;
 
 /// Firmware that copies the bank table is compiled for its size: the numbers of banks of DRAM and of
-/// L1, if the symbols have sizes.
+/// L1, if the symbols have sizes. Ours reads the number of L1 banks, and says so by a symbol.
 fn bank_tables(files: &[FirmwareFile; 5]) -> Result<(Option<(String, u32)>, L1Banks), FirmwareError> {
-    let (mut dram, mut l1) = (None, L1Banks::Usual);
+    let reads_it = files.iter().any(|file| symbol_address(&file.data, BANK_TABLE_SYMBOL).is_some());
+    let (mut dram, mut l1) = (None, if reads_it { L1Banks::Any } else { L1Banks::Usual });
     for file in files {
         if let Some(banks) = symbol_size(&file.data, L1_TABLE).map(|bytes| bytes / TABLE_BYTES) {
             match &l1 {
