@@ -82,6 +82,11 @@ impl<C: HostLink> Device<C> {
         }
     }
 
+    /// The queues of the device, the first one first; none under slow dispatch.
+    pub fn queues(&self) -> impl Iterator<Item = &CommandQueue> {
+        self.all_queues()
+    }
+
     /// The place of queue `id`.
     pub(super) fn place_of(&mut self, id: QueueId) -> &mut Option<CommandQueue> {
         if id == self.at { &mut self.queue } else { &mut self.parked.queue }
