@@ -20,6 +20,9 @@ fn main() -> Result<()> {
     for (name, factor) in [("x", 1), ("twice", 2), ("thrice", 3)] {
         write(&examples.join(format!("queue/{name}.npy")), &[64, 64], (0..64 * 64).map(|n: u32| n * factor))?;
     }
+    for (name, factor) in [("x", 1), ("z", 5)] {
+        write(&examples.join(format!("traced/{name}.npy")), &[64, 64], (0..64 * 64).map(|n: u32| n * factor))?;
+    }
     for (file, shape, seed) in FLOATS {
         let mut random = Generator(seed);
         write(&examples.join(file), shape, std::iter::repeat_with(|| random.float()))?;

@@ -3,7 +3,7 @@
 use crate::board_file;
 use std::path::PathBuf;
 use tilework_abi::board::Board;
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::tiles::{DispatchLayout, Queues};
 use tilework_abi::noc::NocXy;
 use tilework_runtime::WorkerCores;
 use tilework_sim::{Bug, Bugs};
@@ -47,27 +47,35 @@ fn layout_named(name: &str) -> Result<DispatchLayout, String> {
     })
 }
 
-/// A board, its dispatch layout and a choice of its workers, which decide which tiles run programs.
+/// A board, its dispatch layout, the number of its command queues and a choice of its workers, which
+/// decide which tiles run programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoardLayout {
     /// The board.
     pub board: Board,
     /// The layout.
     pub layout: DispatchLayout,
+    /// Command queues: 1 or 2.
+    pub queues: u8,
     /// The cores of which the workers are, if not all.
     pub chosen: Option<WorkerCores>,
 }
 
 impl BoardLayout {
-    /// A board with all its workers.
+    /// A board with one command queue and all its workers.
     pub const fn new(board: Board, layout: DispatchLayout) -> Self {
-        Self { board, layout, chosen: None }
+        Self { board, layout, queues: 1, chosen: None }
+    }
+
+    /// The tiles that run the command queues.
+    pub fn dispatch(self) -> Queues {
+        self.layout.queues(self.queues)
     }
 
     /// The tiles that run programs, in the board's order.
     pub fn workers(self) -> Vec<NocXy> {
         let chosen = |tile: &NocXy| self.chosen.is_none_or(|chosen| chosen.has_tile(self.board, *tile));
-        self.layout.workers(self.board).filter(chosen).collect()
+        self.dispatch().workers(self.board).filter(chosen).collect()
     }
 }
 

@@ -68,7 +68,10 @@ fn reads_and_events_have_the_cycle_at_which_they_were_noticed() {
     assert_eq!((&event["action"], &event["name"]), (&json!("record"), &json!("all")));
     assert_eq!((&waited["action"], number(waited, "returned")), (&json!("synchronize"), number(event, "noticed")));
     assert!(number(event, "noticed") <= report["cycles"].as_u64());
-    assert_eq!(steps[8], json!({ "action": "write", "name": "twice", "buffer": "x", "returned": returned[8] }));
+    assert_eq!(
+        steps[8],
+        json!({ "action": "write", "queue": 0, "name": "twice", "buffer": "x", "returned": returned[8] })
+    );
     let read = &steps[3];
     assert_eq!((&read["name"], &read["buffer"]), (&json!("sum0"), &json!("x")));
 
@@ -122,7 +125,7 @@ fn check_and_show_know_steps() {
         assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
     }
     let report = tilework(&["show", &program, "--report", "json"]).code(0).json();
-    assert_eq!(report["queue"][3], json!({ "action": "read", "name": "sum0", "buffer": "x" }));
+    assert_eq!(report["queue"][3], json!({ "action": "read", "queue": 0, "name": "sum0", "buffer": "x" }));
     // Both programs in the first of their launches: one reads what the other writes.
     let arguments = |role: usize| report["roles"][role]["kernels"][0]["arguments"][0].clone();
     assert_eq!((&arguments(0)[0], &arguments(0)[1]), (&arguments(1)[1], &arguments(1)[0]));

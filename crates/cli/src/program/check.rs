@@ -73,11 +73,12 @@ impl Plan {
         let steps = planner.steps(&Named { file, buffers: &buffers, launches: &tables });
         let Planner { globals, wrong, .. } = planner;
         let (name, name_span) = (file.name.get_ref().clone(), file.name.span());
-        let BoardLayout { board, layout: dispatch_layout, chosen: worker_cores } = board;
+        let BoardLayout { board, layout: dispatch_layout, queues, chosen: worker_cores } = board;
         let plan = Self {
             name,
             board,
             dispatch_layout,
+            queues,
             worker_cores,
             buffers,
             cbs,

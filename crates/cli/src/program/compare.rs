@@ -2,7 +2,7 @@
 
 use super::args::KernelCheckArgs;
 use super::execute::Work;
-use super::failure::failure;
+use super::failure::{failure, stopped_at};
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::run::{NO_RANDOM_INPUTS, laid_out, watch};
@@ -22,7 +22,6 @@ use std::io::{Result, Write};
 use std::path::Path;
 use tilework_dtype::DType;
 use tilework_engine::Tolerance;
-use tilework_runtime::DeviceConfig;
 
 /// What came of a program. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -63,9 +62,7 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
 /// Runs a program on a chip; its outputs.
 fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>) -> Outcome<Vec<(String, Array)>> {
     let failed = |error| failure(file, error);
-    let (layout, worker_cores) = (plan.dispatch_layout, plan.worker_cores);
-    let config = DeviceConfig { layout, worker_cores, ..DeviceConfig::new(plan.board) };
-    let mut device = Device::open(chip, config).map_err(failed)?;
+    let mut device = Device::open(chip, plan.device()).map_err(failed)?;
     let placed = place(device.memory().map_err(failed)?, plan)?;
     let programs = programs(plan, &placed)?;
     let work = Work { plan, placed: &placed, programs: &programs, inputs };
@@ -73,7 +70,7 @@ fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>
     laid_out(&device, plan, &programs)?;
     let progress = Progress::new();
     watch(&mut device, &progress);
-    let mut ran = work.execute(&mut device).map_err(failed)?;
+    let mut ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped))?;
     work.outputs(&mut device, ran.take_reads()).map_err(failed)
 }
 

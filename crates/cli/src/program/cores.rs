@@ -125,18 +125,19 @@ impl Taken<'_> {
         let found = self.workers.iter().copied().find(|c| (u64::from(c.x), u64::from(c.y)) == (x, y));
         found.ok_or_else(|| {
             let name = self.choices[role].role;
-            let BoardLayout { board, layout, chosen } = self.board;
+            let BoardLayout { board, chosen, .. } = self.board;
+            let dispatch = self.board.dispatch();
             let columns: Vec<_> = board.worker_columns().iter().map(u8::to_string).collect();
             let is = |core: NocXy| (u64::from(core.x), u64::from(core.y)) == (x, y);
-            let why = match layout.tiles(board).find(|&(tile, _)| is(tile)) {
-                Some((_, parts)) => format!("runs the {}", parts[0].name()),
-                None if chosen.is_some() && layout.workers(board).any(is) => {
+            let why = match dispatch.tiles(board).find(|&(_, tile, _)| is(tile)) {
+                Some((_, _, parts)) => format!("runs the {}", parts[0].name()),
+                None if chosen.is_some() && dispatch.workers(board).any(is) => {
                     let message = format!("core ({x}, {y}) of role \"{name}\" is none of the program's workers");
                     return CoreError { role, message };
                 }
                 None => "is not on the board".to_owned(),
             };
-            let queue: Vec<_> = layout.tiles(board).map(|(tile, _)| format!("({}, {})", tile.x, tile.y)).collect();
+            let queue: Vec<_> = dispatch.tiles(board).map(|(_, tile, _)| format!("({}, {})", tile.x, tile.y)).collect();
             let (last, others) = queue.split_last().expect("every layout has tiles");
             let message = format!(
                 "core ({x}, {y}) of role \"{}\" {why}; the workers of a {} have x in {{{}}} and y from {} to {}, without {} and {last}",

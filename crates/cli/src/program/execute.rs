@@ -1,19 +1,20 @@
 //! A plan on a device: inputs written, launches run, outputs read. In the order of the steps, if the
 //! program has some; otherwise inputs first, then all launches as one run, then outputs.
 
+use super::launches::LaunchTable;
 use super::lower::Placed;
 use super::plan::Plan;
 use super::schema::Use;
-use super::steps::Step;
+use super::steps::{PlannedStep, Step};
 use super::storage;
 use crate::array::Array;
-use crate::chip::Device;
+use crate::chip::{AnyChip, Device};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tilework_abi::addr::Cycle;
 use tilework_driver::HostLink;
 use tilework_runtime::tensor::TensorError;
-use tilework_runtime::{BufferRead, Event, Program, RunReport, RuntimeError};
+use tilework_runtime::{Blocking, BufferRead, Event, OnQueue, Program, QueueId, RunReport, RuntimeError, Trace};
 
 /// What is executed.
 pub struct Work<'a> {
@@ -41,13 +42,25 @@ pub struct Executed {
 /// the first step, by the host's clock.
 #[derive(Serialize, Clone, Debug)]
 pub struct StepReport {
-    /// write, launch, read, record, wait or synchronize.
+    /// write, launch, read, record, wait, synchronize, trace or replay.
     pub action: &'static str,
-    /// The input that is written, the launch, the read or the event.
+    /// The queue that it went into; absent for one that is the host's alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u8>,
+    /// The input that is written, the launch, the read, the event or the trace.
     pub name: String,
     /// The buffer that is written or read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<String>,
+    /// Programs in a trace that was captured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub programs: Option<usize>,
+    /// Bytes of its commands in DRAM; 0 with slow dispatch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<usize>,
+    /// How often a trace was replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
     /// When the host went on to the next step.
     pub returned: Cycle,
     /// When the host noticed the end of a read or an event.
@@ -75,27 +88,36 @@ impl Work<'_> {
     /// Runs the launches, or does the steps and waits for what they have put into the queue.
     ///
     /// # Errors
-    /// What the device says; no memory.
-    pub fn execute(&self, device: &mut Device) -> Result<Executed, RuntimeError> {
+    /// What the device says, and the step at which it did; no memory.
+    pub fn execute(&self, device: &mut Device) -> Result<Executed, Stopped<'_>> {
         if self.plan.steps.is_empty() {
             return Ok(Executed { report: device.run(self.programs)?, steps: Vec::new(), reads: Vec::new() });
         }
         let (before, start) = (device.statistics(), device.chip().cycles());
         let mut marks = Marks::default();
         let mut steps = Vec::with_capacity(self.plan.steps.len());
-        for step in &self.plan.steps {
-            self.step(device, step, &mut marks)?;
+        for planned in &self.plan.steps {
+            let PlannedStep { step, queue, .. } = planned;
+            self.step(device, planned, &mut marks).map_err(|error| Stopped { error, at: Some(planned) })?;
+            let trace = match step {
+                Step::Trace { name, .. } => marks.traces.get(name),
+                _ => None,
+            };
             steps.push(StepReport {
                 action: step.action(),
+                queue: queue.map(QueueId::number),
                 name: step.name(&self.plan.buffers).to_owned(),
                 buffer: step.buffer().map(|buffer| self.plan.buffers[buffer].name.clone()),
+                programs: trace.map(Trace::programs),
+                bytes: trace.map(Trace::bytes),
+                times: step.times(),
                 returned: device.chip().cycles().saturating_sub(start),
                 noticed: None,
             });
         }
         device.finish()?;
-        for (step, report) in self.plan.steps.iter().zip(&mut steps) {
-            let event = step.mark().and_then(|mark| marks.events.get(mark));
+        for (planned, report) in self.plan.steps.iter().zip(&mut steps) {
+            let event = planned.step.mark().and_then(|mark| marks.events.get(mark));
             let noticed = event.and_then(Event::poll).transpose()?;
             report.noticed = noticed.map(|cycle| cycle.saturating_sub(start));
         }
@@ -111,48 +133,69 @@ impl Work<'_> {
         Ok(Executed { report: RunReport { cycles, programs: Vec::new(), statistics }, steps, reads })
     }
 
-    fn step(&self, device: &mut Device, step: &Step, marks: &mut Marks) -> Result<(), RuntimeError> {
+    fn step(&self, device: &mut Device, planned: &PlannedStep, marks: &mut Marks) -> Result<(), RuntimeError> {
         let (buffers, placed) = (&self.plan.buffers, &self.placed.buffers);
-        match step {
+        let mut queue = device.on_queue(planned.queue.unwrap_or_default())?;
+        match &planned.step {
             Step::Write { buffer, from, blocking } => {
                 if let (Some(pages), Some(array)) = (&placed[*buffer], self.inputs.get(&buffers[*from].name)) {
                     let data = storage::on_chip(&buffers[*buffer], array).map_err(TensorError::from)?;
-                    device.enqueue_write_buffer(pages, &data, *blocking)?;
+                    queue.enqueue_write_buffer(pages, &data, *blocking)?;
                 }
             }
             Step::Launch { launches, blocking, .. } => {
                 for program in &self.programs[launches.clone()] {
-                    device.enqueue_program(program, *blocking)?;
+                    queue.enqueue_program(program, *blocking)?;
                 }
             }
             Step::Read { buffer, name, blocking } => {
                 // An empty buffer is read at once.
                 let read = match &placed[*buffer] {
-                    Some(pages) => Some(device.enqueue_read_buffer(pages, *blocking)?),
+                    Some(pages) => Some(queue.enqueue_read_buffer(pages, *blocking)?),
                     None => None,
                 };
                 let event = match &read {
                     Some(read) => read.event().clone(),
-                    None => device.record_event()?,
+                    None => queue.record_event()?,
                 };
                 marks.events.insert(name.clone(), event);
                 marks.reads.push(read);
             }
             Step::Record { event } => {
-                marks.events.insert(event.clone(), device.record_event()?);
+                marks.events.insert(event.clone(), queue.record_event()?);
             }
             Step::Wait { on } => {
                 if let Some(event) = marks.events.get(on) {
-                    device.wait_for_event(event)?;
+                    queue.wait_for_event(event)?;
                 }
             }
             Step::Synchronize { on } => {
                 if let Some(event) = marks.events.get(on) {
-                    device.event_synchronize(event)?;
+                    queue.with(|device| device.event_synchronize(event))?;
                 }
+            }
+            Step::Trace { name, launches } => {
+                let trace = self.capture(&mut queue, launches)?;
+                marks.traces.insert(name.clone(), trace);
+            }
+            Step::Replay { trace, times, blocking } => {
+                let Some(trace) = marks.traces.get(trace) else { return Ok(()) };
+                for _ in 1..*times {
+                    queue.replay_trace(trace, Blocking::No)?;
+                }
+                queue.replay_trace(trace, *blocking)?;
             }
         }
         Ok(())
+    }
+
+    /// A trace of the launches of these tables.
+    fn capture(&self, queue: &mut OnQueue<'_, AnyChip>, launches: &[LaunchTable]) -> Result<Trace, RuntimeError> {
+        let capture = queue.begin_trace_capture()?;
+        for program in launches.iter().flat_map(|(_, launches)| &self.programs[launches.clone()]) {
+            queue.enqueue_program(program, Blocking::No)?;
+        }
+        queue.with(|device| device.end_trace_capture(capture))
     }
 
     /// The arrays that the run gives, by name.
@@ -186,10 +229,25 @@ impl Executed {
     }
 }
 
-/// What steps have begun and others can wait for.
+/// Why a run ended early.
+pub struct Stopped<'a> {
+    /// What the device said.
+    pub error: RuntimeError,
+    /// The step whose call it answered.
+    pub at: Option<&'a PlannedStep>,
+}
+
+impl From<RuntimeError> for Stopped<'_> {
+    fn from(error: RuntimeError) -> Self {
+        Self { error, at: None }
+    }
+}
+
+/// What steps have begun and others can use.
 #[derive(Default)]
 struct Marks {
     events: BTreeMap<String, Event>,
+    traces: BTreeMap<String, Trace>,
     /// Absent for an empty buffer.
     reads: Vec<Option<BufferRead>>,
 }

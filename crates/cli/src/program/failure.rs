@@ -1,6 +1,8 @@
 //! What goes wrong on the device, as a failure of the command: its message, and what is known of it
 //! as data. docs/report.md lists the keys.
 
+use super::execute::Stopped;
+use super::plan::Plan;
 use crate::failure::Failure;
 use serde::Serialize;
 use std::path::Path;
@@ -9,7 +11,7 @@ use tilework_abi::tensix::Processor;
 use tilework_runtime::elf::SourceFrame;
 use tilework_runtime::explain::{BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
 use tilework_runtime::tensor::{LayoutError, TensorError};
-use tilework_runtime::{RuntimeError, SourceLocation};
+use tilework_runtime::{RuntimeError, SourceLocation, TraceError};
 
 /// How to raise the limit of a run.
 const RAISE: &str = "--max-cycles allows more, or fewer";
@@ -46,6 +48,22 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
         }
         RuntimeError::Protocol(_) => Failure::failed("protocol", message),
         _ => Failure::failed("device", message),
+    }
+}
+
+/// A run that ended early. What a step may not do is wrong use of the program file, and has its place
+/// there.
+pub fn stopped_at(program: &Path, plan: &Plan, stopped: Stopped<'_>) -> Failure {
+    let Stopped { error, at: Some(step) } = stopped else { return failure(program, stopped.error) };
+    match &error {
+        // The step is the place; that of the call is in this program.
+        RuntimeError::Trace(TraceError::Program { why, .. }) => plan.source.error(step.span.clone(), why),
+        RuntimeError::Unordered { .. }
+        | RuntimeError::NoSuchQueue { .. }
+        | RuntimeError::Trace(_)
+        | RuntimeError::Program(_)
+        | RuntimeError::Memory(_) => plan.source.error(step.span.clone(), &error),
+        _ => failure(program, error),
     }
 }
 

@@ -30,6 +30,7 @@ mod sections;
 pub mod source;
 mod steps;
 mod storage;
+mod traces;
 mod workers;
 pub mod wrong;
 

@@ -8,7 +8,7 @@ use super::plan::{Arguments, Plan, PlannedBuffer, PlannedRole, SETS};
 use super::run::NO_RANDOM_INPUTS;
 use super::schema::{BufferDecl, ProgramFile, Use};
 use super::source::Source;
-use super::steps::Step;
+use super::steps::PlannedStep;
 use super::wrong::{Wrong, consequence};
 use crate::answer::Answer;
 use crate::board_option::BoardLayout;
@@ -22,7 +22,7 @@ use tilework_abi::msg::MODE_DEV;
 use tilework_abi::{L1_ALIGN, tensix::Processor};
 use tilework_runtime::memory::AllocatorConfig;
 use tilework_runtime::program::Layout;
-use tilework_runtime::{MemorySpace, Names, lower};
+use tilework_runtime::{MemorySpace, Names, QueueId, lower};
 
 /// What a program is on a board. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -65,13 +65,22 @@ pub struct BufferView {
 /// A step of the host.
 #[derive(Serialize)]
 pub struct StepView {
-    /// write, launch, read, record, wait or synchronize.
+    /// write, launch, read, record, wait, synchronize, trace or replay.
     pub action: &'static str,
-    /// The input that is written, the launch, the read or the event.
+    /// The queue that it goes into; absent for one that is the host's alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<u8>,
+    /// The input that is written, the launch, the read, the event or the trace.
     pub name: String,
     /// The buffer that is written or read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<String>,
+    /// The launches that a trace has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub launches: Vec<String>,
+    /// How often a trace is replayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -126,9 +135,10 @@ pub struct RangeView {
 }
 
 impl StepView {
-    fn new(plan: &Plan, step: &Step) -> Self {
+    fn new(plan: &Plan, PlannedStep { step, queue, .. }: &PlannedStep) -> Self {
         let buffer = step.buffer().map(|buffer| plan.buffers[buffer].name.clone());
-        Self { action: step.action(), name: step.name(&plan.buffers).to_owned(), buffer }
+        let (name, queue) = (step.name(&plan.buffers).to_owned(), queue.map(QueueId::number));
+        Self { action: step.action(), queue, name, buffer, launches: step.captured(), times: step.times() }
     }
 }
 

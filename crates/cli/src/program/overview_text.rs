@@ -33,7 +33,12 @@ impl ProgramOverview {
             writeln!(out, "  {} launches; arguments of the first:", self.launches)?;
         }
         if !self.queue.is_empty() {
-            let steps: Vec<String> = self.queue.iter().map(StepView::text).collect();
+            let two = self.queue.iter().any(|step| step.queue > Some(0));
+            let text = |step: &StepView| match step.queue.filter(|_| two) {
+                Some(queue) => format!("{} on queue {queue}", step.text()),
+                None => step.text(),
+            };
+            let steps: Vec<String> = self.queue.iter().map(text).collect();
             writeln!(out, "  steps: {}", steps.join(", "))?;
         }
         for role in &self.roles {
@@ -70,11 +75,15 @@ impl ProgramOverview {
 impl StepView {
     /// The step in few words.
     fn text(&self) -> String {
-        let Self { action, name, buffer } = self;
+        let Self { action, name, buffer, launches, times, .. } = self;
         match buffer {
             Some(buffer) if buffer != name && *action == "write" => format!("write {buffer} from {name}"),
             Some(buffer) if buffer != name => format!("{action} {buffer} as {name}"),
-            _ => format!("{action} {name}"),
+            _ if !launches.is_empty() => format!("trace {name} of {}", launches.join(" and ")),
+            _ => match times {
+                Some(times) if *times > 1 => format!("{action} {name} {times} times"),
+                _ => format!("{action} {name}"),
+            },
         }
     }
 }

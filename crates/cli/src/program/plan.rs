@@ -5,7 +5,7 @@ use super::launches::PlannedLaunch;
 use super::schema::{Layout, Use};
 use super::scope::{CoreScope, Globals};
 use super::source::Source;
-use super::steps::Step;
+use super::steps::{PlannedStep, Step};
 use super::wrong::{Wrong, consequence};
 use crate::board_option::BoardLayout;
 use crate::failure::{Failure, Outcome};
@@ -21,7 +21,7 @@ use tilework_runtime::BufferType;
 use tilework_runtime::memory::{ShardSpecBuffer, TensorMemoryLayout};
 use tilework_runtime::program::ProgramErrorKind;
 use tilework_runtime::tensor::PageLayout;
-use tilework_runtime::{KernelImage, Names, ProgramError, WorkerCores};
+use tilework_runtime::{DeviceConfig, KernelImage, Names, ProgramError, WorkerCores};
 
 /// A program that can be put on a device.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct Plan {
     pub board: Board,
     /// Which tiles run the command queue.
     pub dispatch_layout: DispatchLayout,
+    /// Command queues: 1 or 2.
+    pub queues: u8,
     /// The cores of which its workers are, if not all.
     pub worker_cores: Option<WorkerCores>,
     /// Buffers in the order of the file.
@@ -45,7 +47,7 @@ pub struct Plan {
     /// Launches, at least one.
     pub launches: Vec<PlannedLaunch>,
     /// What the host puts into the queue; if empty, inputs, then all launches, then outputs.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedStep>,
     pub(super) name_span: Range<usize>,
     pub(super) common_args: [Vec<Arg>; 3],
     pub(super) source: Source,
@@ -247,7 +249,13 @@ impl Plan {
 
     /// What it was checked against.
     pub fn at(&self) -> BoardLayout {
-        BoardLayout { board: self.board, layout: self.dispatch_layout, chosen: self.worker_cores }
+        BoardLayout { board: self.board, layout: self.dispatch_layout, queues: self.queues, chosen: self.worker_cores }
+    }
+
+    /// The device that it takes.
+    pub fn device(&self) -> DeviceConfig {
+        let (layout, queues, worker_cores) = (self.dispatch_layout, self.queues, self.worker_cores);
+        DeviceConfig { layout, queues, worker_cores, ..DeviceConfig::new(self.board) }
     }
 
     /// The roles that run in a launch, in the order of the file.
@@ -269,9 +277,8 @@ impl Plan {
         if self.steps.is_empty() {
             return self.buffers_for(Use::Output).map(|(i, buffer)| (buffer.name.as_str(), i)).collect();
         }
-        let read = |step: &'_ Step| matches!(step, Step::Read { .. });
-        let of = |step| Some((Step::name(step, &self.buffers), step.buffer()?));
-        self.steps.iter().filter(|step| read(step)).filter_map(of).collect()
+        let reads = self.steps.iter().map(|planned| &planned.step).filter(|step| matches!(step, Step::Read { .. }));
+        reads.filter_map(|step| Some((step.name(&self.buffers), step.buffer()?))).collect()
     }
 
     /// Cores that run kernels.

@@ -258,7 +258,13 @@ impl KernelReport {
         if let Some(last) = last {
             out += &format!("  {} steps, the last of which returned at cycle {last}\n", self.queue.len());
         }
+        let two = self.queue.iter().any(|step| step.queue > Some(0));
         for step in &self.queue {
+            let on = step.queue.filter(|_| two).map(|queue| format!(" on queue {queue}")).unwrap_or_default();
+            if let Some((programs, bytes)) = step.programs.zip(step.bytes) {
+                let (programs, bytes, name) = (grouped(programs as u64), grouped(bytes as u64), &step.name);
+                out += &format!("    trace {name}{on}: {programs} programs, {bytes} bytes of commands\n");
+            }
             let Some(noticed) = step.noticed else { continue };
             let of = match &step.buffer {
                 Some(buffer) if *buffer != step.name => format!(" of {buffer}"),
@@ -266,7 +272,7 @@ impl KernelReport {
             };
             let (returned, noticed) = (grouped(step.returned), grouped(noticed));
             let (action, name) = (step.action, &step.name);
-            out += &format!("    {action} {name}{of}: enqueued at cycle {returned}, noticed at {noticed}\n");
+            out += &format!("    {action} {name}{of}{on}: enqueued at cycle {returned}, noticed at {noticed}\n");
         }
         out
     }

@@ -2,7 +2,7 @@
 
 use super::args::{DispatchName, KernelRunArgs, TransfersName};
 use super::execute::{Executed, Work};
-use super::failure::{failure, not_started};
+use super::failure::{failure, not_started, stopped_at};
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
-use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, RuntimeError, Transfers};
+use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, QueueId, RuntimeError, Transfers};
 
 /// Where random inputs are known, for those who ask for them here.
 pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of compiled models";
@@ -52,10 +52,10 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     progress.next();
     watch(&mut device, &progress);
     let clock = Instant::now();
-    let ran = work.execute(&mut device);
+    let ran = work.execute(&mut device).map_err(|stopped| stopped_at(&args.program, &plan, stopped));
     let host_seconds = clock.elapsed().as_secs_f64();
-    let captured = both(write_capture(own, &device), write_coverage(own, &device));
-    let finished = ran.map_err(failed).and_then(|mut ran| {
+    let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
+    let finished = ran.and_then(|mut ran| {
         progress.next();
         let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
         Ok((ran, write_outputs(arrays, &args.out)?))
@@ -132,11 +132,17 @@ impl Prepared {
             let why = " needs a program without [[queue]]: its launches are not timed one by one";
             return Err(Failure::option("--core-timing", why));
         }
+        if own.cq_firmware.is_some() && plan.queues > 1 {
+            let why = " runs one queue, on the tiles for which it is built: leave out the steps with queue = 1";
+            return Err(Failure::option("--cq-firmware", why));
+        }
         let names = plan.outputs().into_iter().map(|(name, _)| format!("{name}.npy"));
+        let second = own.capture.as_ref().filter(|_| plan.queues > 1).map(|path| capture_of(path, QueueId::SECOND));
         let targets = Targets::new()
             .outputs(&args.out, names)
             .option("--coverage", own.coverage.as_deref())
-            .option("--capture", own.capture.as_deref());
+            .option("--capture", own.capture.as_deref())
+            .option("--capture", second.as_deref());
         targets.prepare(&read)?;
         Ok(Self { inputs, chip, plan, firmware, queue })
     }
@@ -154,8 +160,7 @@ fn open(
 }
 
 fn config(own: &KernelRunArgs, plan: &Plan) -> DeviceConfig {
-    let (layout, worker_cores) = (plan.dispatch_layout, plan.worker_cores);
-    let mut config = DeviceConfig { layout, worker_cores, ..DeviceConfig::new(plan.board) };
+    let mut config = plan.device();
     if own.transfers == Some(TransfersName::Windows) {
         config.transfers = Transfers::Windows;
     }
@@ -190,12 +195,26 @@ pub(super) fn laid_out(device: &Device, plan: &Plan, programs: &[Program]) -> Ou
     programs.iter().try_for_each(|program| device.layout(program).map(drop)).map_err(|error| plan.misfit(&error))
 }
 
-/// Writes the capture, also of a run that has failed: then it is wanted most.
-fn write_capture(own: &KernelRunArgs, device: &Device) -> Outcome<()> {
-    match (&own.capture, device.captured()) {
-        (Some(path), Some(records)) => files::write_whole(path, &[records]),
-        _ => Ok(()),
+/// Writes the capture of each queue, also of a run that has failed: then it is wanted most.
+fn write_capture(own: &KernelRunArgs, device: &mut Device) -> Outcome<()> {
+    let Some(path) = &own.capture else { return Ok(()) };
+    for id in QueueId::ALL {
+        // A queue that the device does not have, or that has not been started, has no records.
+        let Ok(queue) = device.on_queue(id) else { continue };
+        if let Some(records) = queue.captured() {
+            files::write_whole(&capture_of(path, id), &[records])?;
+        }
     }
+    Ok(())
+}
+
+/// The file of a queue's records: what `--capture` names, and beside it that of queue 1.
+fn capture_of(path: &Path, queue: QueueId) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    if queue != QueueId::FIRST {
+        name.push(format!(".queue{queue}"));
+    }
+    name.into()
 }
 
 /// Writes what the coprocessors executed, also of a run that has failed.

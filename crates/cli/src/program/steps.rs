@@ -10,7 +10,7 @@ use super::wrong::consequence;
 use crate::array::shape_text;
 use crate::failure::{Failure, Outcome};
 use std::ops::Range;
-use tilework_runtime::Blocking;
+use tilework_runtime::{Blocking, QueueId};
 use toml::Spanned;
 
 /// Steps that one program may have.
@@ -32,12 +32,32 @@ pub struct StepDecl {
     pub wait: Option<Spanned<String>>,
     /// Lets the host wait for an event or a read.
     pub synchronize: Option<Spanned<String>>,
+    /// Captures launches in a trace of this name.
+    pub trace: Option<Spanned<String>>,
+    /// Replays this trace.
+    pub replay: Option<Spanned<String>>,
+    /// The command queue that it goes into, 0 or 1; 0 unless given.
+    pub queue: Option<Spanned<i64>>,
     /// The input whose array is written; the buffer itself unless given.
     pub from: Option<Spanned<String>>,
     /// The name of what is read; the buffer's unless given.
     pub name: Option<Spanned<String>>,
-    /// Whether the host waits until a write, launch or read is done.
+    /// The `[[launch]]` tables that are captured, by name.
+    pub launches: Option<Spanned<Vec<Spanned<String>>>>,
+    /// How often a trace is replayed; once unless given.
+    pub times: Option<Spanned<i64>>,
+    /// Whether the host waits until a write, launch, read or replay is done.
     pub blocking: Option<Spanned<bool>>,
+}
+
+/// A step with its queue and its place in the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedStep {
+    /// What it does.
+    pub step: Step,
+    /// The queue that it goes into; none for one that is the host's alone.
+    pub queue: Option<QueueId>,
+    pub(super) span: Range<usize>,
 }
 
 /// A step.
@@ -55,6 +75,10 @@ pub enum Step {
     Wait { on: String },
     /// Lets the host wait for it.
     Synchronize { on: String },
+    /// Captures the launches of these tables in turn.
+    Trace { name: String, launches: Vec<LaunchTable> },
+    /// Replays a trace so many times.
+    Replay { trace: String, times: u32, blocking: Blocking },
 }
 
 impl Step {
@@ -67,13 +91,16 @@ impl Step {
             Self::Record { .. } => Action::Record.name(),
             Self::Wait { .. } => Action::Wait.name(),
             Self::Synchronize { .. } => Action::Synchronize.name(),
+            Self::Trace { .. } => Action::Trace.name(),
+            Self::Replay { .. } => Action::Replay.name(),
         }
     }
-    /// What it names: the input of a write, a launch, what a read or an event is called.
+    /// What it names: the input of a write, a launch, what a read, an event or a trace is called.
     pub fn name<'a>(&'a self, buffers: &'a [PlannedBuffer]) -> &'a str {
         match self {
             Self::Write { from, .. } => &buffers[*from].name,
-            Self::Launch { name, .. } | Self::Read { name, .. } => name,
+            Self::Launch { name, .. } | Self::Read { name, .. } | Self::Trace { name, .. } => name,
+            Self::Replay { trace, .. } => trace,
             Self::Record { event: on } | Self::Wait { on } | Self::Synchronize { on } => on,
         }
     }
@@ -81,6 +108,27 @@ impl Step {
     pub fn buffer(&self) -> Option<usize> {
         match self {
             Self::Write { buffer, .. } | Self::Read { buffer, .. } => Some(*buffer),
+            _ => None,
+        }
+    }
+    /// The name of the trace that it captures.
+    pub(super) fn trace(&self) -> Option<&str> {
+        match self {
+            Self::Trace { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+    /// The tables whose launches a trace has, by name; none for other steps.
+    pub fn captured(&self) -> Vec<String> {
+        match self {
+            Self::Trace { launches, .. } => launches.iter().map(|(name, _)| name.clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+    /// How often a trace is replayed.
+    pub fn times(&self) -> Option<u32> {
+        match self {
+            Self::Replay { times, .. } => Some(*times),
             _ => None,
         }
     }
@@ -102,10 +150,13 @@ enum Action {
     Record,
     Wait,
     Synchronize,
+    Trace,
+    Replay,
 }
 
 impl Action {
-    const ALL: [Self; 6] = [Self::Write, Self::Launch, Self::Read, Self::Record, Self::Wait, Self::Synchronize];
+    const ALL: [Self; 8] =
+        [Self::Write, Self::Launch, Self::Read, Self::Record, Self::Wait, Self::Synchronize, Self::Trace, Self::Replay];
 
     const fn name(self) -> &'static str {
         match self {
@@ -115,6 +166,8 @@ impl Action {
             Self::Record => "record",
             Self::Wait => "wait",
             Self::Synchronize => "synchronize",
+            Self::Trace => "trace",
+            Self::Replay => "replay",
         }
     }
     fn of(self, decl: &StepDecl) -> Option<&Spanned<String>> {
@@ -125,6 +178,8 @@ impl Action {
             Self::Record => &decl.record,
             Self::Wait => &decl.wait,
             Self::Synchronize => &decl.synchronize,
+            Self::Trace => &decl.trace,
+            Self::Replay => &decl.replay,
         };
         value.as_ref()
     }
@@ -137,9 +192,31 @@ pub(super) struct Named<'a> {
     pub(super) launches: &'a [LaunchTable],
 }
 
+impl StepDecl {
+    pub(super) fn blocking(&self) -> Blocking {
+        match self.blocking.as_ref().map(Spanned::get_ref) {
+            Some(true) => Blocking::Yes,
+            _ => Blocking::No,
+        }
+    }
+}
+
+impl ProgramFile {
+    /// Command queues of the program: as many as its steps name.
+    pub(super) fn queues(&self) -> u8 {
+        let named = self.queue.iter().filter_map(|step| step.get_ref().queue.as_ref().and_then(queue_id));
+        1 + named.max().unwrap_or_default().number()
+    }
+}
+
+/// The queue of this number.
+fn queue_id(number: &Spanned<i64>) -> Option<QueueId> {
+    QueueId::new(u8::try_from(*number.get_ref()).ok()?)
+}
+
 impl Planner<'_> {
     /// The steps in their order; none if the file has none.
-    pub(super) fn steps(&mut self, named: &Named<'_>) -> Vec<Step> {
+    pub(super) fn steps(&mut self, named: &Named<'_>) -> Vec<PlannedStep> {
         let file = named.file;
         if let Some(extra) = file.queue.get(MAX_STEPS) {
             let message = format!("{} steps; a program has at most {MAX_STEPS}", file.queue.len());
@@ -160,14 +237,47 @@ impl Planner<'_> {
     }
 
     /// A step behind `before`; `whole` tells whether these are all before it.
-    fn step(&self, decl: &Spanned<StepDecl>, named: &Named<'_>, before: &[Step], whole: bool) -> Outcome<Step> {
+    fn step(
+        &self,
+        decl: &Spanned<StepDecl>,
+        named: &Named<'_>,
+        before: &[PlannedStep],
+        whole: bool,
+    ) -> Outcome<PlannedStep> {
         let (action, what) = self.action(decl)?;
         let decl = decl.get_ref();
-        let blocking = match decl.blocking.as_ref().map(Spanned::get_ref) {
-            Some(true) => Blocking::Yes,
-            _ => Blocking::No,
+        let mut queue = match action {
+            Action::Synchronize => None,
+            _ => Some(self.queue(decl)?),
         };
         let step = match action {
+            Action::Trace => self.trace(what, decl, named, before, whole)?,
+            Action::Replay => {
+                let (step, of) = self.replay(what, decl, before, whole)?;
+                queue = of;
+                step
+            }
+            _ => self.command(action, what, decl, named, (before, whole))?,
+        };
+        let own = decl.name.as_ref().unwrap_or(what);
+        let same = |mark: &&str| before.iter().any(|other| other.step.mark() == Some(mark));
+        match step.mark().filter(same) {
+            Some(mark) => self.fail(own.span(), format!("two reads or events are named \"{mark}\"")),
+            None => Ok(PlannedStep { step, queue, span: what.span() }),
+        }
+    }
+
+    /// A step that has nothing to do with traces.
+    fn command(
+        &self,
+        action: Action,
+        what: &Spanned<String>,
+        decl: &StepDecl,
+        named: &Named<'_>,
+        (before, whole): (&[PlannedStep], bool),
+    ) -> Outcome<Step> {
+        let blocking = decl.blocking();
+        Ok(match action {
             Action::Write => {
                 let buffer = self.buffer_of(what, named)?;
                 let from = match &decl.from {
@@ -195,13 +305,8 @@ impl Planner<'_> {
                 Step::Record { event: what.get_ref().clone() }
             }
             Action::Wait => Step::Wait { on: self.mark_of(what, before, whole)? },
-            Action::Synchronize => Step::Synchronize { on: self.mark_of(what, before, whole)? },
-        };
-        let own = decl.name.as_ref().unwrap_or(what);
-        match step.mark().filter(|mark| before.iter().any(|other| other.mark() == Some(mark))) {
-            Some(mark) => self.fail(own.span(), format!("two reads or events are named \"{mark}\"")),
-            None => Ok(step),
-        }
+            _ => Step::Synchronize { on: self.mark_of(what, before, whole)? },
+        })
     }
 
     /// The action of a step, which has nothing that belongs to others.
@@ -228,7 +333,12 @@ impl Planner<'_> {
         };
         only("from", &[Action::Write], decl.from.as_ref().map(Spanned::span))?;
         only("name", &[Action::Read], decl.name.as_ref().map(Spanned::span))?;
-        let moving = [Action::Write, Action::Launch, Action::Read];
+        only("launches", &[Action::Trace], decl.launches.as_ref().map(Spanned::span))?;
+        only("times", &[Action::Replay], decl.times.as_ref().map(Spanned::span))?;
+        // A replay is of the queue of its trace, and a host that waits is of none.
+        let queued = Action::ALL.into_iter().filter(|&one| one != Action::Synchronize && one != Action::Replay);
+        only("queue", &queued.collect::<Vec<_>>(), decl.queue.as_ref().map(Spanned::span))?;
+        let moving = [Action::Write, Action::Launch, Action::Read, Action::Replay];
         only("blocking", &moving, decl.blocking.as_ref().map(Spanned::span))?;
         Ok((action, what))
     }
@@ -281,8 +391,21 @@ impl Planner<'_> {
         self.fail(at.span(), message)
     }
 
+    /// The queue that a step goes into.
+    fn queue(&self, decl: &StepDecl) -> Outcome<QueueId> {
+        let Some(number) = &decl.queue else { return Ok(QueueId::FIRST) };
+        match queue_id(number) {
+            Some(queue) => Ok(queue),
+            None => {
+                let message =
+                    format!("no queue {}; a device has queue 0 and, if a step names it, queue 1", number.get_ref());
+                self.fail(number.span(), message)
+            }
+        }
+    }
+
     /// The launches of a table.
-    fn launches_of(&self, name: &Spanned<String>, named: &Named<'_>) -> Outcome<Range<usize>> {
+    pub(super) fn launches_of(&self, name: &Spanned<String>, named: &Named<'_>) -> Outcome<Range<usize>> {
         match named.launches.iter().find(|(known, _)| known == name.get_ref()) {
             // One that is wrong has none.
             Some((_, launches)) if launches.is_empty() => Err(consequence()),
@@ -296,8 +419,8 @@ impl Planner<'_> {
     }
 
     /// The name of an event or a read of an earlier step.
-    fn mark_of(&self, name: &Spanned<String>, before: &[Step], whole: bool) -> Outcome<String> {
-        let marks: Vec<&str> = before.iter().filter_map(Step::mark).collect();
+    fn mark_of(&self, name: &Spanned<String>, before: &[PlannedStep], whole: bool) -> Outcome<String> {
+        let marks: Vec<&str> = before.iter().filter_map(|other| other.step.mark()).collect();
         match name.get_ref() {
             text if marks.contains(&text.as_str()) => Ok(text.clone()),
             _ if !whole => Err(consequence()),
@@ -309,10 +432,10 @@ impl Planner<'_> {
     }
 
     /// Refuses what the steps leave out: nothing else moves or runs it.
-    fn left_out(&mut self, named: &Named<'_>, steps: &[Step]) {
+    fn left_out(&mut self, named: &Named<'_>, steps: &[PlannedStep]) {
         let mut found: Vec<Failure> = Vec::new();
         for (position, buffer) in named.buffers.iter().enumerate() {
-            let used = |step: &Step| match step {
+            let used = |planned: &PlannedStep| match &planned.step {
                 Step::Write { from, .. } => buffer.usage == Use::Input && *from == position,
                 Step::Read { buffer: read, .. } => buffer.usage == Use::Output && *read == position,
                 _ => false,
@@ -327,7 +450,8 @@ impl Planner<'_> {
             }
         }
         for (position, (name, launches)) in named.launches.iter().enumerate() {
-            let runs = |step: &Step| matches!(step, Step::Launch { launches: run, .. } if run == launches);
+            let runs =
+                |planned: &PlannedStep| matches!(&planned.step, Step::Launch { launches: run, .. } if run == launches);
             if !launches.is_empty() && !steps.iter().any(runs) {
                 let message = format!("launch \"{name}\" is run by no step; add {{ launch = \"{name}\" }}");
                 // The launch of a file that says nothing of launches has no place.

@@ -10,9 +10,10 @@ use tilework_runtime::WorkerCores;
 use tilework_runtime::memory::CoreGrid;
 
 impl Planner<'_> {
-    /// The board with the workers that the file chooses; all of them if it does not, or if its
-    /// choice is wrong.
+    /// The board with the queues that the steps name and the workers that the file chooses; all of
+    /// them if it does not, or if its choice is wrong.
     pub(super) fn workers(&mut self, file: &ProgramFile) -> BoardLayout {
+        self.board.queues = file.queues();
         let Some(items) = &file.workers else { return self.board };
         let chosen = self.chosen(items.get_ref(), &items.span());
         BoardLayout { chosen: self.wrong.keep(chosen), ..self.board }
@@ -40,9 +41,9 @@ impl Planner<'_> {
         if let Some(tile) = workers.iter().copied().find(|&tile| is(tile)) {
             return Ok(tile);
         }
-        let BoardLayout { board, layout, .. } = self.board;
-        let why = match layout.tiles(board).find(|&(tile, _)| is(tile)) {
-            Some((_, parts)) => format!("runs the {}", parts[0].name()),
+        let board = self.board.board;
+        let why = match self.board.dispatch().tiles(board).find(|&(_, tile, _)| is(tile)) {
+            Some((_, _, parts)) => format!("runs the {}", parts[0].name()),
             None => format!("is no Tensix tile of a {0}; \"tilework board {0}\" shows them", board.name()),
         };
         self.fail(span.clone(), format!("workers: ({x}, {y}) {why}"))

@@ -4,7 +4,7 @@ use super::*;
 use crate::array::Array;
 use crate::program::schema::ProgramFile;
 use std::collections::BTreeMap;
-use tilework_runtime::Blocking;
+use tilework_runtime::{Blocking, QueueId};
 
 fn u32_array(shape: &[u64]) -> Array {
     let bytes = crate::array::array_bytes(DType::U32, shape).unwrap();
@@ -356,12 +356,16 @@ fn launches_run_their_roles_and_steps_are_kept_in_order() {
     let arguments = plan.arguments(&[0, 0, 0]).unwrap();
     assert_eq!(arguments[0].per_core[0], [[1]]);
     assert_eq!(arguments[2].per_core[0], [[2, 2], [2, 2]]);
-    let steps: Vec<_> = plan.steps.iter().map(|step| (step.action(), step.name(&plan.buffers))).collect();
+    let steps: Vec<_> = plan.steps.iter().map(|step| (step.step.action(), step.step.name(&plan.buffers))).collect();
     assert_eq!(steps[..3], [("write", "x"), ("launch", "first"), ("launch", "launch1")]);
     assert_eq!(steps[3..6], [("read", "y"), ("write", "x"), ("read", "copy")]);
     assert_eq!(steps[6..], [("record", "all"), ("wait", "copy"), ("synchronize", "all")]);
-    assert!(matches!(&plan.steps[1], Step::Launch { launches, blocking: Blocking::Yes, .. } if *launches == (0..1)));
-    assert!(matches!(&plan.steps[2], Step::Launch { launches, blocking: Blocking::No, .. } if *launches == (1..3)));
+    assert!(
+        matches!(&plan.steps[1].step, Step::Launch { launches, blocking: Blocking::Yes, .. } if *launches == (0..1))
+    );
+    assert!(
+        matches!(&plan.steps[2].step, Step::Launch { launches, blocking: Blocking::No, .. } if *launches == (1..3))
+    );
     assert_eq!(plan.outputs(), [("y", 1), ("copy", 1)]);
 }
 
@@ -380,19 +384,67 @@ fn wrong_steps_are_refused_at_their_place() {
         ("record = \"a b\"", "1:10", "event name \"a b\": expected a word"),
         ("wait = \"y\"", "1:8", "no event or read \"y\" before this step; there are: none"),
         ("synchronize = \"all\"", "1:15", "no event or read \"all\" before this step; there are: none"),
-        ("from = \"x\"", "0:1", "a step without an action; give one of write, launch, read, record, wait, synchronize"),
+        (
+            "from = \"x\"",
+            "0:1",
+            "a step without an action; give one of write, launch, read, record, wait, synchronize, \
+          trace, replay",
+        ),
         ("read = \"y\"\nwrite = \"x\"", "1:8", "a step has write and read; give each its own step"),
         ("read = \"y\"\nfrom = \"x\"", "2:8", "\"from\" belongs to write, but this step has read"),
         ("write = \"x\"\nname = \"n\"", "2:8", "\"name\" belongs to read, but this step has write"),
-        ("record = \"e\"\nblocking = true", "2:12", "\"blocking\" belongs to write, launch, read, but this step"),
+        (
+            "record = \"e\"\nblocking = true",
+            "2:12",
+            "\"blocking\" belongs to write, launch, read, replay, but this step",
+        ),
         ("write = \"x\"\nblocking = 1", "2:12", "invalid type: integer `1`, expected a boolean"),
-        ("queue = 2", "1:1", "unknown field `queue`, expected one of `write`, `launch`, `read`"),
+        ("lane = 2", "1:1", "unknown field `lane`, expected one of `write`, `launch`, `read`"),
+        ("write = \"x\"\nqueue = 2", "2:9", "no queue 2; a device has queue 0 and, if a step names it, queue 1"),
+        ("write = \"x\"\nqueue = -1", "2:9", "no queue -1; "),
+        ("replay = \"t\"\nqueue = 1", "2:9", "\"queue\" belongs to write, launch, read, record, wait, trace, but"),
+        ("replay = \"t\"", "1:10", "no trace \"t\" before this step; there are: none"),
+        ("trace = \"a b\"\nlaunches = [\"first\"]", "1:9", "trace name \"a b\": expected a word"),
+        ("trace = \"t\"", "1:9", "a trace without launches; give launches = [\"NAME\"]"),
+        ("trace = \"t\"\nlaunches = []", "2:12", "a trace without launches"),
+        ("trace = \"t\"\nlaunches = [\"third\"]", "2:13", "no launch \"third\"; there are: first, launch1"),
+        ("trace = \"t\"\nlaunches = [\"first\"]", "2:13", "launch \"first\" has not run before its capture; add {"),
+        ("write = \"x\"\nlaunches = [\"first\"]", "2:12", "\"launches\" belongs to trace, but this step has write"),
+        ("write = \"x\"\ntimes = 2", "2:9", "\"times\" belongs to replay, but this step has write"),
     ] {
         let found = stepped(&format!("[[queue]]\n{step}\n{STEPS}")).map(|_| ()).unwrap_err();
         let (row, column) = at.split_once(':').unwrap();
         let place = format!("program.toml:{}:{column}: {message}", line + row.parse::<usize>().unwrap());
         assert!(found.starts_with(&place), "{found}\nexpected {place}");
         assert_eq!(found.matches("program.toml:").count(), 1, "{found}");
+    }
+}
+
+#[test]
+fn traces_and_queues_of_steps_are_kept() {
+    let traced = "[[queue]]\ntrace = \"t\"\nlaunches = [\"first\", \"launch1\"]\nqueue = 1\n\
+        [[queue]]\nreplay = \"t\"\ntimes = 7\nblocking = true\n";
+    let plan = stepped(&format!("{STEPS}{traced}")).unwrap();
+    let [.., trace, replay] = plan.steps.as_slice() else { panic!() };
+    let launches = vec![("first".to_owned(), 0..1), ("launch1".to_owned(), 1..3)];
+    assert_eq!(trace.step, Step::Trace { name: "t".into(), launches });
+    assert_eq!(replay.step, Step::Replay { trace: "t".into(), times: 7, blocking: Blocking::Yes });
+    // A replay is of its trace's queue, the host's own steps of none.
+    let queues: Vec<_> = plan.steps.iter().map(|step| step.queue.map(QueueId::number)).collect();
+    assert_eq!(queues[7..], [Some(0), None, Some(1), Some(1)]);
+    assert_eq!((plan.queues, plan.device().queues), (2, 2));
+    let workers = |plan: &Plan| plan.at().workers().len();
+    let one = stepped(STEPS).unwrap();
+    assert_eq!((one.queues, workers(&one) - workers(&plan)), (1, 2), "the other queue's tiles are no workers");
+
+    let refused = |more: &str| stepped(&format!("{STEPS}{traced}[[queue]]\n{more}")).map(|_| ()).unwrap_err();
+    let found = refused("replay = \"u\"");
+    assert!(found.contains(": no trace \"u\" before this step; there are: t"), "{found}");
+    let found = refused("trace = \"t\"\nlaunches = [\"first\"]");
+    assert!(found.contains(": two traces are named \"t\""), "{found}");
+    for times in ["0", "-1", "1000001"] {
+        let found = refused(&format!("replay = \"t\"\ntimes = {times}"));
+        assert!(found.contains(&format!(":9: times = {times}; expected 1 to 1000000")), "{found}");
     }
 }
 
