@@ -137,7 +137,7 @@ impl Builder {
     fn add(&mut self, command: &[u8], program: Option<usize>, what: What) -> Result<&mut [u8], EncodeError> {
         let at = self.room(command.len())?;
         self.bytes.extend_from_slice(command);
-        self.sent.push(Sent { program, what });
+        self.sent.push(Sent { program, trace: None, what });
         Ok(&mut self.bytes[at..])
     }
     /// Adds an encoded command for the subordinate.
@@ -158,7 +158,7 @@ impl Builder {
         for Relayed { bytes, writes } in relays {
             self.room(bytes.len())?;
             self.bytes.extend(bytes);
-            let what = |cores| Sent { program: tag, what: what(program, part, cores) };
+            let what = |cores| Sent { program: tag, trace: None, what: what(program, part, cores) };
             self.sent.extend(writes.map(what));
         }
         Ok(())
