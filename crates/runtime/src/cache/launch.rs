@@ -39,7 +39,7 @@ use tilework_abi::cq::dispatch::{
     WritePackedLargeType, WritePackedType,
 };
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
-use tilework_abi::cq::layout::{DONE_STREAM, QueueId, host};
+use tilework_abi::cq::layout::{DONE_STREAM, QueueId};
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::tiles::{DispatchLayout, Queues};
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
@@ -207,7 +207,7 @@ impl Launcher {
             subordinate: 0,
             wait: Vec::new(),
             wait_apart: None,
-            stamp: relay(&lower::timestamp(0))?,
+            stamp: relay(&lower::timestamp(QueueId::FIRST, 0))?,
             notify: None,
             signal: Vec::new(),
             buffer: Vec::new(),
@@ -474,8 +474,9 @@ impl Launcher {
 
     fn time(&self, out: &mut Builder, slot: Option<u32>, tag: Option<usize>) -> Result<(), EncodeError> {
         let Some(slot) = slot else { return Ok(()) };
-        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(slot).into()))?;
-        let addr = host::TIMESTAMPS.noc_addr() + slot * host::SLOT_SIZE;
+        let queue = self.at.0;
+        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(queue, slot).into()))?;
+        let addr = lower::timestamp_address(queue, slot);
         put_word(bytes, CMD_SIZE + offset_of!(abi::Timestamp, addr), addr);
         Ok(())
     }
