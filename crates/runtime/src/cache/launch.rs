@@ -39,7 +39,7 @@ use tilework_abi::cq::dispatch::{
     WritePackedLargeType, WritePackedType,
 };
 use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
-use tilework_abi::cq::layout::{DONE_STREAM, QueueId, host};
+use tilework_abi::cq::layout::{DONE_STREAM, QueueId};
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::tiles::{DispatchLayout, Queues};
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
@@ -137,7 +137,7 @@ impl Builder {
     fn add(&mut self, command: &[u8], program: Option<usize>, what: What) -> Result<&mut [u8], EncodeError> {
         let at = self.room(command.len())?;
         self.bytes.extend_from_slice(command);
-        self.sent.push(Sent { program, what });
+        self.sent.push(Sent { program, trace: None, what });
         Ok(&mut self.bytes[at..])
     }
     /// Adds an encoded command for the subordinate.
@@ -158,7 +158,7 @@ impl Builder {
         for Relayed { bytes, writes } in relays {
             self.room(bytes.len())?;
             self.bytes.extend(bytes);
-            let what = |cores| Sent { program: tag, what: what(program, part, cores) };
+            let what = |cores| Sent { program: tag, trace: None, what: what(program, part, cores) };
             self.sent.extend(writes.map(what));
         }
         Ok(())
@@ -207,7 +207,7 @@ impl Launcher {
             subordinate: 0,
             wait: Vec::new(),
             wait_apart: None,
-            stamp: relay(&lower::timestamp(0))?,
+            stamp: relay(&lower::timestamp(QueueId::FIRST, 0))?,
             notify: None,
             signal: Vec::new(),
             buffer: Vec::new(),
@@ -474,8 +474,9 @@ impl Launcher {
 
     fn time(&self, out: &mut Builder, slot: Option<u32>, tag: Option<usize>) -> Result<(), EncodeError> {
         let Some(slot) = slot else { return Ok(()) };
-        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(slot).into()))?;
-        let addr = host::TIMESTAMPS.noc_addr() + slot * host::SLOT_SIZE;
+        let queue = self.at.0;
+        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(queue, slot).into()))?;
+        let addr = lower::timestamp_address(queue, slot);
         put_word(bytes, CMD_SIZE + offset_of!(abi::Timestamp, addr), addr);
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::Device;
 use crate::RuntimeError;
 use crate::log::DEVICE;
 use crate::memory::Leaks;
+use crate::trace::CallSite;
 use tilework_driver::HostLink;
 use tracing::info;
 
@@ -17,9 +18,11 @@ impl<C: HostLink> Device<C> {
     /// freed.
     ///
     /// # Errors
-    /// What stopped the device.
+    /// What stopped the device; a capture under way, which is given up.
+    #[track_caller]
     pub fn close(&mut self) -> Result<Leaks, RuntimeError> {
         if !matches!(self.lost, Some(RuntimeError::Closed)) {
+            self.outside_capture("close", CallSite::here())?;
             self.finish_everything()?;
             self.memory.free_text();
             self.lost = Some(RuntimeError::Closed);

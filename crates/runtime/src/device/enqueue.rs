@@ -27,7 +27,7 @@ use tilework_abi::convert::usize_of;
 use tilework_abi::cq::layout::QueueId;
 use tilework_abi::msg::MODE_DEV;
 use tilework_abi::noc::NocXy;
-use tilework_cq::Record;
+use tilework_cq::{DispatchCommand, Record};
 use tilework_driver::{Card, HostLink};
 
 /// Cycles that a wait for transfers may take for each byte that is under way: some twenty times
@@ -263,6 +263,22 @@ impl<C: HostLink> Device<C> {
         Ok(())
     }
 
+    /// Puts the caller's own dispatch commands into the queue, behind everything that was enqueued
+    /// before. For measurements, with [`lower::timestamp`]: nothing checks what the commands do, and
+    /// the device knows nothing of it.
+    ///
+    /// # Errors
+    /// Slow dispatch has no queue; a command that cannot be written; a device that stopped.
+    #[track_caller]
+    pub fn enqueue_commands(&mut self, commands: &[DispatchCommand]) -> Result<(), RuntimeError> {
+        self.outside_capture("enqueue_commands", CallSite::here())?;
+        self.begin()?;
+        self.settle()?;
+        self.with_queue(|queue, card, patience| {
+            commands.iter().try_for_each(|command| queue.push(card, None, command.clone(), patience))
+        })
+    }
+
     /// Puts an event into the queue: it is reached when everything before it is done.
     ///
     /// # Errors
@@ -357,9 +373,17 @@ impl<C: HostLink> Device<C> {
 
     /// As [`Device::finish`], for all sub-devices whatever the stall group is.
     pub(super) fn finish_everything(&mut self) -> Result<(), RuntimeError> {
+        self.with_all_sub_devices(Self::finish)
+    }
+
+    /// Waits by `finish` for all sub-devices, whatever the stall group is.
+    pub(super) fn with_all_sub_devices(
+        &mut self,
+        finish: impl FnOnce(&mut Self) -> Result<(), RuntimeError>,
+    ) -> Result<(), RuntimeError> {
         let stall = self.sub_devices.stall().to_vec();
         self.reset_sub_device_stall_group();
-        let result = self.finish();
+        let result = finish(self);
         if result.is_ok() {
             self.set_sub_device_stall_group(&stall)?;
         }
@@ -450,11 +474,7 @@ impl<C: HostLink> Device<C> {
         };
         let beside = self.parked.queue.as_mut();
         let result = f(queue, &mut self.card, &mut Patience { until, budget, progress: &mut tell, beside });
-        self.note_completed();
-        if self.parked.queue.is_some() {
-            let at = self.at;
-            QueueId::ALL.into_iter().filter(|&id| id != at).for_each(|id| self.on(id, Self::note_completed));
-        }
+        self.note_all_completed();
         let result = result.and_then(|value| self.check_invariants().map(|()| value));
         result.map_err(|e| {
             let running = std::mem::take(&mut self.in_flight);
@@ -467,7 +487,16 @@ impl<C: HostLink> Device<C> {
     }
 }
 
-impl<C> Device<C> {
+impl<C: HostLink> Device<C> {
+    /// Forgets what the queues have completed.
+    pub(super) fn note_all_completed(&mut self) {
+        self.note_completed();
+        if self.parked.queue.is_some() {
+            let at = self.at;
+            QueueId::ALL.into_iter().filter(|&id| id != at).for_each(|id| self.on(id, Self::note_completed));
+        }
+    }
+
     /// Forgets what the present queue has completed.
     fn note_completed(&mut self) {
         let Some(queue) = &self.queue else { return };

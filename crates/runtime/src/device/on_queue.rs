@@ -6,7 +6,7 @@
 //! is written once and works on both. Whoever waits notices the completions of both queues
 //! ([`Patience::beside`](crate::queue::Patience::beside)).
 
-use super::{Device, Running};
+use super::{Device, RunReport, Running};
 use crate::RuntimeError;
 use crate::cache::Prepared;
 use crate::event::{Blocking, BufferRead, Event};
@@ -17,6 +17,7 @@ use crate::trace::{CallSite, Trace, TraceCapture};
 use std::collections::VecDeque;
 use tilework_abi::addr::Cycle;
 use tilework_abi::cq::layout::QueueId;
+use tilework_cq::DispatchCommand;
 use tilework_driver::HostLink;
 
 /// A queue and what is under way in it.
@@ -199,6 +200,29 @@ impl<C: HostLink> OnQueue<'_, C> {
     pub fn wait_for_event(&mut self, event: &Event) -> Result<(), RuntimeError> {
         let before = self.device.select(self.queue);
         let result = self.device.wait_for_event(event);
+        self.device.select(before);
+        result
+    }
+
+    /// [`Device::run`] on this queue: it waits for what is under way in this queue alone, and the
+    /// programs run beside what is under way in the other.
+    ///
+    /// # Errors
+    /// As there; a program that would meet one of the other queue.
+    #[track_caller]
+    pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
+        let at = CallSite::here();
+        self.with(|device| device.run_beside(programs, at))
+    }
+
+    /// [`Device::enqueue_commands`] on this queue.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub fn enqueue_commands(&mut self, commands: &[DispatchCommand]) -> Result<(), RuntimeError> {
+        let before = self.device.select(self.queue);
+        let result = self.device.enqueue_commands(commands);
         self.device.select(before);
         result
     }

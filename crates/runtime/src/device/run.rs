@@ -134,6 +134,19 @@ impl<C: HostLink> Device<C> {
         self.on(QueueId::FIRST, |device| device.run_all(running, &before))
     }
 
+    /// Runs programs on the present queue, beside whatever is under way in the other.
+    pub(super) fn run_beside(&mut self, programs: &[Program], at: CallSite) -> Result<RunReport, RuntimeError> {
+        self.outside_capture("run", at)?;
+        self.alive()?;
+        self.with_all_sub_devices(Self::finish_queue)?;
+        let before = self.statistics();
+        let running = self.lay_out(programs)?;
+        for running in &running {
+            self.meet(&running.program.name, &running.layout.cores)?;
+        }
+        self.run_all(running, &before)
+    }
+
     pub(super) fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
         let mut progress = self.progress.take();
         let result = self.run_batches(&running, &mut progress);
@@ -267,9 +280,10 @@ impl<C: HostLink> Device<C> {
                 Some(f) => f(Progress { cycles, until, done, programs: running.len() }),
                 None => ControlFlow::Continue(()),
             };
-            let mut patience = Patience { until, budget, progress: &mut tell, beside: None };
             let mut batch = batch.to_vec();
             self.plan_core_timing(&mut batch);
+            let mut beside = self.parked.queue.take();
+            let mut patience = Patience { until, budget, progress: &mut tell, beside: beside.as_mut() };
             let result = match self.queue.take() {
                 Some(mut queue) => {
                     let result = self.run_fast(&mut queue, &mut batch, &mut patience);
@@ -278,6 +292,8 @@ impl<C: HostLink> Device<C> {
                 }
                 None => self.run_slow(&batch, &mut patience),
             };
+            self.parked.queue = beside;
+            self.note_all_completed();
             match result {
                 Ok(part) => reports.extend(part),
                 Err(error) => return Err(self.explain(error, &batch)),
@@ -306,7 +322,7 @@ impl<C: HostLink> Device<C> {
         let mut ir = Vec::new();
         // Under slow dispatch there is no host region to write times to.
         if self.config.core_timing && mode == MODE_DEV {
-            ir.push(arm(running, self.map.profiler_control));
+            ir.push(arm(self.at, running, self.map.profiler_control));
         }
         let steps = lower::build_ir(&running.program, &running.layout, &self.map, mode);
         ir.extend(steps.map_err(|e| Waited::Other(e.into()))?);
@@ -342,9 +358,9 @@ impl<C: HostLink> Device<C> {
         running: &Running,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
-        let go = Go::of(self.config.layout, self.config.board);
+        let go = Go::at(self.config.layout.queue(self.at), self.config.board);
         let slot = 2 * u32_of(i);
-        let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(slot));
+        let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(queue.id(), slot));
         let mut commands: Vec<Addressed> = stamp(slot).map(Addressed::from).into_iter().collect();
         commands.extend(lower::addressed(&self.steps(running, MODE_DEV)?, &go));
         commands.extend(stamp(slot + 1).map(Addressed::from));
@@ -371,7 +387,7 @@ impl<C: HostLink> Device<C> {
         self.offer_text_store();
         let Some(launcher) = &mut self.launcher else { return Ok(()) };
         let slot = 2 * u32_of(i);
-        let blocks = running.timing.map(|first| timing_blocks(first, running.layout.cores.len()));
+        let blocks = running.timing.map(|first| timing_blocks(queue.id(), first, running.layout.cores.len()));
         let launch = Launch {
             tag: Some(i),
             stamps: self.config.timestamps.then_some((slot, slot + 1)),
@@ -457,19 +473,19 @@ impl<C: HostLink> Device<C> {
 }
 
 /// The write that makes the cores of a program store their times, or not.
-fn arm(running: &Running, profiler_control: L1Addr) -> Ir {
+fn arm(queue: QueueId, running: &Running, profiler_control: L1Addr) -> Ir {
     let cores = running.layout.cores.clone();
     let data = match running.timing {
-        Some(first) => Data::PerCore(timing_blocks(first, cores.len())),
+        Some(first) => Data::PerCore(timing_blocks(queue, first, cores.len())),
         None => Data::Uniform(vec![0; 4]),
     };
     Ir::Write { cores, addr: profiler_control, data }
 }
 
-/// The profiler's control blocks of `cores` cores, whose times go to the slots from `first` on.
-fn timing_blocks(first: u32, cores: usize) -> Vec<Vec<u8>> {
+/// The profiler's control blocks of `cores` cores, whose times go to the slots of `queue` from `first` on.
+fn timing_blocks(queue: QueueId, first: u32, cores: usize) -> Vec<Vec<u8>> {
     let block = |slot: u32| {
-        let at = host::CORE_TIMING.noc_addr() + slot * host::SLOT_SIZE;
+        let at = queue.region_noc_base() + host::CORE_TIMING.offset() + slot * host::SLOT_SIZE;
         let mut words = [0u32; core_timing::WORDS as usize];
         words[core_timing::ENABLE as usize] = 1;
         words[core_timing::START_LO as usize] = at;

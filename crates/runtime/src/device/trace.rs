@@ -193,7 +193,7 @@ impl<C: HostLink> Device<C> {
         let commands = written.and_then(|()| {
             let base_addr = buffer.address.word();
             let buffer = ExecBuf { base_addr, log_page_size: LOG_PAGE, pages: pages(bytes.len()) };
-            Ok(Stored::new(sent, subordinate, programs.len(), buffer)?)
+            Ok(Stored::new(name, sent, subordinate, programs.len(), buffer)?)
         });
         let commands = commands.inspect_err(|_| {
             // What cannot be freed was never allocated.

@@ -1,6 +1,7 @@
 //! The reports, as values and as text.
 
 use crate::elf::SourceLocation;
+use crate::trace::TraceName;
 use std::fmt::{self, Display, Formatter};
 use tilework_abi::cq::layout::QueueId;
 use tilework_abi::noc::NocXy;
@@ -72,6 +73,8 @@ pub struct QueueView {
     pub around: Vec<(u64, String, bool)>,
     /// The program that the command at which the dispatcher is belongs to.
     pub program: Option<String>,
+    /// The trace whose replay that command is part of.
+    pub trace: Option<TraceName>,
 }
 
 /// A step of the chain from the host to the cause.
@@ -199,6 +202,11 @@ impl Display for QueueView {
         }
         if let Some(program) = &self.program {
             write!(f, "; in program {program}")?;
+        }
+        match (&self.program, self.trace) {
+            (Some(_), Some(trace)) => write!(f, " of {trace}")?,
+            (None, Some(trace)) => write!(f, "; in {trace}")?,
+            (_, None) => {}
         }
         for (position, text, current) in &self.around {
             write!(f, "\n  {} {position:>5} {text}", if *current { ">" } else { " " })?;

@@ -339,6 +339,7 @@ impl<'a> Scene<'a> {
             Some((i, s.what.to_string(), Some(i) == executed))
         };
         let program = self.current_program().and_then(|i| self.batch.get(i)).map(|r| r.program.name.clone());
+        let trace = executed.and_then(|i| sent.get(usize_of(i))).and_then(|sent| sent.trace);
         Some(QueueView {
             queue: self.other.map(|_| self.at),
             event: queue.event(),
@@ -346,6 +347,7 @@ impl<'a> Scene<'a> {
             sent: sent.len() as u64,
             around: (at.saturating_sub(AROUND)..at + AROUND).filter_map(line).collect(),
             program,
+            trace,
         })
     }
 

@@ -2,6 +2,7 @@
 //! device that stopped.
 
 use crate::program::Program;
+use crate::trace::TraceName;
 use std::fmt;
 use std::sync::Arc;
 use tilework_cq::DispatchCommand;
@@ -12,7 +13,7 @@ pub(super) enum Batch {
     /// A command.
     One(Sent),
     /// The commands of a trace, whose programs are counted from the given one on.
-    Trace(usize, Arc<[Sent]>),
+    Trace(usize, TraceName, Arc<[Sent]>),
 }
 
 impl Batch {
@@ -20,17 +21,18 @@ impl Batch {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::One(_) => 1,
-            Self::Trace(_, sent) => sent.len(),
+            Self::Trace(_, _, sent) => sent.len(),
         }
     }
 
     /// The commands, with the positions of their programs in the queue.
     pub(super) fn commands(&self) -> impl Iterator<Item = Sent> {
-        let (first, commands) = match self {
-            Self::One(sent) => (0, std::slice::from_ref(sent)),
-            Self::Trace(first, sent) => (*first, &sent[..]),
+        let (first, trace, commands) = match self {
+            Self::One(sent) => (0, None, std::slice::from_ref(sent)),
+            Self::Trace(first, trace, sent) => (*first, Some(*trace), &sent[..]),
         };
-        commands.iter().map(move |sent| Sent { program: sent.program.map(|i| first + i), what: sent.what.clone() })
+        let program = move |sent: &Sent| sent.program.map(|i| first + i);
+        commands.iter().map(move |sent| Sent { program: program(sent), trace, what: sent.what.clone() })
     }
 }
 
@@ -39,6 +41,8 @@ impl Batch {
 pub struct Sent {
     /// Position of the program in the run; `None` for the queue's own commands and for transfers.
     pub program: Option<usize>,
+    /// The trace whose replay it is part of.
+    pub trace: Option<TraceName>,
     /// The command.
     pub what: What,
 }
@@ -77,7 +81,7 @@ pub struct Transfer {
 impl Sent {
     /// A command of a program of the run, or of none.
     pub fn command(program: Option<usize>, command: impl Into<Arc<DispatchCommand>>) -> Self {
-        Self { program, what: What::Command(command.into()) }
+        Self { program, trace: None, what: What::Command(command.into()) }
     }
 }
 

@@ -5,6 +5,7 @@ use super::wait::{Patience, Waited};
 use super::{CommandQueue, relay};
 use crate::RuntimeError;
 use crate::lower::Addressed;
+use crate::trace::TraceName;
 use std::sync::Arc;
 use tilework_abi::convert::usize_of;
 use tilework_abi::cq::prefetch::DispatcherSelect;
@@ -57,6 +58,8 @@ impl Sequence {
 /// A sequence that lies in DRAM.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
+    /// The trace that it is of.
+    pub name: TraceName,
     /// The record that executes it.
     pub record: Record,
     /// Its dispatch commands, for reports.
@@ -73,13 +76,14 @@ impl Stored {
     /// # Errors
     /// A buffer that the prefetcher cannot execute.
     pub(crate) fn new(
+        name: TraceName,
         sent: Vec<Sent>,
         subordinate: u64,
         programs: usize,
         buffer: ExecBuf,
     ) -> Result<Self, EncodeError> {
         let record = Record::new(&PrefetchCommand::ExecBuf(buffer))?.stalling();
-        Ok(Self { record, sent: sent.into(), subordinate, programs: programs as u64 })
+        Ok(Self { name, record, sent: sent.into(), subordinate, programs: programs as u64 })
     }
 }
 
@@ -95,7 +99,7 @@ impl CommandQueue {
         patience: &mut Patience,
     ) -> Result<(), Waited> {
         self.push_record(card, &stored.record, [], patience)?;
-        self.sent.push_back(Batch::Trace(usize_of(self.position.programs), Arc::clone(&stored.sent)));
+        self.sent.push_back(Batch::Trace(usize_of(self.position.programs), stored.name, Arc::clone(&stored.sent)));
         self.position.commands += stored.sent.len() as u64;
         self.position.programs += stored.programs;
         self.subordinate += stored.subordinate;

@@ -97,7 +97,12 @@ impl CommandQueue {
                     buffer: Arc::clone(buffer),
                     at: run.stream.first() + at,
                 };
-                self.push_record(card, &record, [Sent { program: None, what: What::Transfer(what) }], patience)?;
+                self.push_record(
+                    card,
+                    &record,
+                    [Sent { program: None, trace: None, what: What::Transfer(what) }],
+                    patience,
+                )?;
                 at += n;
             }
         }
@@ -130,7 +135,12 @@ impl CommandQueue {
                 buffer: Arc::clone(buffer),
                 at: run.stream.first(),
             };
-            self.push_record(card, &record, [Sent { program: None, what: What::Transfer(what) }], patience)?;
+            self.push_record(
+                card,
+                &record,
+                [Sent { program: None, trace: None, what: What::Transfer(what) }],
+                patience,
+            )?;
             let event = (i == last).then(|| read.event.clone());
             self.expect(Expected::Data(Incoming::new(run.stream, read)), event);
         }

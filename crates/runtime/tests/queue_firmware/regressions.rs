@@ -1,41 +1,65 @@
-//! Defects that were reported of the original's command queue, and the test here that finds each.
+//! Defects that were reported of the original's command queue and its traces, and the tests here
+//! that find each. Tests without a file are below.
 //!
-//! - tt-metal#8062, #8160: a command buffer and records that were read ahead meet in the command data
-//!   queue. `exec::issue_8160_nothing_is_fetched_behind_a_command_buffer`, and `FetchesPastStall` and
+//! - tt-metal#8062, #8160: a command buffer and records that were read ahead meet in the command
+//!   data queue. `exec::issue_8160_nothing_is_fetched_behind_a_command_buffer`,
+//!   `replays_work_from_every_start_of_the_rings` of `traces.rs`, and `FetchesPastStall` and
 //!   `OverrunsCmddat` of the protocol's model (`crates/cq/tests/model.rs`).
 //! - tt-metal#9459: a command that wraps in a ring never runs. `wraps::issue_9459_*`,
 //!   [`tt_metal_9459_a_command_buffer_begins_at_every_offset_of_the_command_data_queue`].
 //! - tt-metal#9113: a wait is satisfied by a semaphore's value from before its wrap.
-//!   `sync::issue_9113_*`, `exec::issue_9113_counts_that_start_near_their_wrap_pass_it`, and
-//!   `ComparesPlainly` and `StallTakesOldNotice` of the model.
-//! - tt-metal#13484: two cores disagree on the size of a ring.
-//!   [`tt_metal_13484_both_ends_of_every_ring_have_its_size`].
+//!   `sync::issue_9113_*`, `exec::issue_9113_counts_that_start_near_their_wrap_pass_it`,
+//!   `tt_metal_9113_a_trace_counts_beyond_the_width_of_a_stream` of `traces_regressions.rs`;
+//!   `ComparesPlainly` and `StallTakesOldNotice` of the model, and `ComparesPlainly` of the models
+//!   of two queues and of traces (`model_queues.rs`, `model_traces.rs`).
+//! - tt-metal#13484: in traces on two queues, two cores disagree on the size of a ring.
+//!   [`tt_metal_13484_both_ends_of_every_ring_have_its_size`],
+//!   `tt_metal_13484_traces_of_two_queues_share_no_ring_and_lose_no_credit` of
+//!   `traces_regressions.rs`.
 //! - tt-metal#37233: one page too few is given back for some sizes, and writes have no bytes.
-//!   `wraps::issue_37233_*`, `faults::a_lost_credit_is_found`, the rig's checks at every look, and
-//!   `ReleasesOnePageTooFew` of the model.
+//!   `wraps::issue_37233_*`, `faults::a_lost_credit_is_found`, the rig's checks at every look, the
+//!   invariants of credits in `invariants.rs`, and `ReleasesOnePageTooFew` of the model.
 //! - tt-metal#52233: a header is read before its payload has landed.
-//!   `late::tt_metal_52233_random_streams_do_not_depend_on_the_order_of_packets`, and
-//!   `CreditBeforeData` of the model.
+//!   `late::tt_metal_52233_random_streams_do_not_depend_on_the_order_of_packets`,
+//!   `two_queues_are_right_however_late_packets_are` of `two_queues_faults.rs`,
+//!   `tt_metal_52233_replays_on_two_queues_do_not_depend_on_the_order_of_packets` of
+//!   `traces_regressions.rs`; `CreditBeforeData` of the model, `ExecutesBeforeStored` and
+//!   `GoesBeforeData` of that of traces.
 //! - tt-metal#55419: a completion pointer, reduced, lands in another queue's L1.
 //!   `issue_55419_foreign_pointers_name_no_page` of `tilework_abi`,
 //!   [`tt_metal_55419_a_foreign_completion_pointer_writes_nothing`],
-//!   `tt_metal_55419_the_words_of_two_queues_are_their_own` of `two_queues.rs`.
+//!   `tt_metal_55419_the_words_of_two_queues_are_their_own` of `two_queues.rs`, and
+//!   `a_run_on_either_queue_reports_the_times_of_that_queue` of `two_queues_run.rs`.
 //! - tt-metal#7892, #7072: larger transfers overflow L1 unseen, and events are garbage. The asserts
 //!   of `tilework_abi::cq::layout`,
 //!   [`tt_metal_7892_the_longest_records_leave_their_neighbours_alone`].
+//! - tt-metal#51738: two queues hang each other.
+//!   `tt_metal_51738_a_deadlock_names_queue_and_program` of `two_queues_faults.rs`, whose other
+//!   tests put faults into either queue, `every_call_works_on_both_queues` of `two_queues.rs`, and
+//!   the model of two queues.
+//! - tt-metal#54032: memory that is allocated beside a live trace makes its replay hang.
+//!   `tt_metal_54032_allocating_beside_a_live_trace_harms_no_replay` of `traces_regressions.rs`,
+//!   `memory_of_a_trace_is_neither_freed_nor_given_to_others` of `traces.rs`, and `StoresPastQueue`
+//!   of the model of traces.
+//! - tt-metal#48869: what one trace uses is guarded, what another one uses is not.
+//!   `tt_metal_48869_every_live_trace_guards_what_it_uses` of `traces_regressions.rs`.
+//! - tt-metal#35259, #29797, #36999, tt-inference-server#4005: the size of the trace region is
+//!   guessed, in bytes of a bank or of all. `a_trace_region_that_is_too_small_says_what_is_needed`
+//!   of `traces.rs`; without a size the region grows.
+//! - tt-metal#8383, #12481: an error in a capture hangs the closing of a device, and blocking
+//!   replays hang. `tt_metal_8383_12481_a_device_closes_in_and_behind_captures` of
+//!   `traces_faults.rs`, `what_a_replay_would_not_do_is_refused_in_a_capture` and
+//!   `a_dropped_capture_is_given_up` of `traces.rs`, `queue_api_faults.rs`.
+//! - tt-metal#46535: a cache miss in a capture is a cryptic error.
+//!   `a_program_that_is_not_on_the_workers_is_refused_in_a_capture` of `traces.rs`.
+//! - tt-metal#45435, #7343: a cached program has old addresses.
+//!   `tt_metal_7343_45435_a_cached_program_and_its_trace_keep_their_own_addresses` of
+//!   `traces_regressions.rs`.
+//! - tt-metal#22790: what hangs is not named.
+//!   `a_kernel_that_never_ends_is_named_with_its_word_and_line` of `deadlocks.rs`,
+//!   `tt_metal_22790_a_deadlock_in_a_replay_names_trace_program_and_queue` of `traces_faults.rs`.
 //! - tt-metal#14014, #51272: tests of paged reads never wrap. `relays`,
 //!   [`tt_metal_51272_paged_relays_go_round_every_buffer`].
-//! - tt-metal#22790: what hangs is not named.
-//!   `a_kernel_that_never_ends_is_named_with_its_word_and_line` of `deadlocks.rs`.
-//! - tt-metal#8383, #12481: an error hangs the closing of a device. `queue_api_faults.rs`, for all
-//!   but traces.
-//!
-//! - tt-metal#51738: two queues hang each other.
-//!   `tt_metal_51738_a_deadlock_names_queue_and_program` of `two_queues_faults.rs`, whose other tests
-//!   put faults into either queue, and the model of two queues (`crates/cq/tests/model_queues.rs`).
-//!
-//! The other reports of this kind are about traces
-//! (tt-metal#54032, #48869, #35259, #29797, #46535, #45435, #7343), which are not built.
 
 use crate::random::{Form, Random};
 use crate::rig::Rig;
