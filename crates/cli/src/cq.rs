@@ -1,6 +1,7 @@
 //! `tilework cq decode`.
 
 use crate::answer::Answer;
+use crate::exec_buffer::{ExecBuffers, Executes, Places};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use serde::ser::{Serialize, Serializer};
@@ -27,8 +28,9 @@ struct CaptureReport {
     records: Records,
 }
 
-/// Bytes that hold records. They are decoded as they are written: a capture can be large.
-struct Records(Vec<u8>);
+/// Bytes that hold records, and where their exec buffers are. They are decoded as they are written: a
+/// capture can be large.
+struct Records(Vec<u8>, Places);
 
 #[derive(serde::Serialize)]
 struct RecordView {
@@ -38,15 +40,25 @@ struct RecordView {
     commands: usize,
     /// The record as `cq decode` prints it.
     text: String,
+    /// Of an `EXEC_BUF`: the records that it executes. Null if the capture does not have them, absent
+    /// if they are those of the one before it with the same address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executes: Option<Option<Vec<String>>>,
 }
 
 impl Serialize for Records {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut buffers = ExecBuffers::new(&self.1);
         serializer.collect_seq(decode_stream(&self.0).map_while(std::result::Result::ok).map(|record| RecordView {
             offset: record.offset,
             bytes: record.size,
             commands: record.inner.len(),
             text: record.to_string(),
+            executes: match buffers.next(&record) {
+                Executes::Nothing | Executes::Same => None,
+                Executes::Unknown => Some(None),
+                Executes::Records(texts) => Some(Some(texts)),
+            },
         }))
     }
 }
@@ -55,10 +67,11 @@ impl Serialize for Records {
 pub fn decode(file: &Path) -> Outcome<Answer> {
     let bytes = files::read_within(file, MAX_CAPTURE_BYTES, "an issue region or capture")?;
     let (mut count, mut commands, mut bad) = (0, 0, None);
-    let mut decoder = decode_stream(&bytes);
+    let (mut decoder, mut places) = (decode_stream(&bytes), Places::default());
     for record in decoder.by_ref() {
         match record {
             Ok(record) => {
+                places.add(&record);
                 count += 1;
                 commands += record.inner.len() as u64;
             }
@@ -67,8 +80,14 @@ pub fn decode(file: &Path) -> Outcome<Answer> {
     }
     let good_bytes = decoder.offset();
     let file_name = file.display().to_string();
-    let report =
-        CaptureReport { file: file_name, bytes: bytes.len(), good_bytes, commands, count, records: Records(bytes) };
+    let report = CaptureReport {
+        file: file_name,
+        bytes: bytes.len(),
+        good_bytes,
+        commands,
+        count,
+        records: Records(bytes, places),
+    };
     let failure = bad.map(|error| broken(file, &error, &report));
     let whole = failure.is_none();
     let answer = Answer::new(report, move |report, out| {
@@ -90,7 +109,19 @@ fn broken(file: &Path, error: &DecodeError, report: &CaptureReport) -> Failure {
 
 impl CaptureReport {
     fn text(&self, out: &mut dyn Write) -> Result<()> {
-        decode_stream(&self.records.0).flatten().try_for_each(|record| writeln!(out, "{record}"))
+        let mut buffers = ExecBuffers::new(&self.records.1);
+        decode_stream(&self.records.0).flatten().try_for_each(|record| {
+            writeln!(out, "{record}")?;
+            match buffers.next(&record) {
+                Executes::Nothing => Ok(()),
+                Executes::Unknown => writeln!(out, "            > not in this capture"),
+                Executes::Same => writeln!(out, "            > as above"),
+                Executes::Records(texts) => texts
+                    .iter()
+                    .flat_map(|text| text.lines())
+                    .try_for_each(|line| writeln!(out, "            > {line}")),
+            }
+        })
     }
 
     /// The counts, beside the records: on standard error.

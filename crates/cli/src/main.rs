@@ -17,6 +17,7 @@ mod comparison;
 mod cq;
 mod devices;
 mod disasm;
+mod exec_buffer;
 mod failure;
 mod files;
 mod inputs;

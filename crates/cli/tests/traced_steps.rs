@@ -77,6 +77,21 @@ fn the_report_says_queues_and_traces() {
     let second = format!("{}.queue1", capture.display());
     let decoded = [capture.to_str().unwrap(), &second].map(|file| tilework(&["cq", "decode", file]).code(0).stdout);
     assert_eq!(decoded.each_ref().map(|text| text.matches("EXEC_BUF ").count()), [5, 0]);
+    // What the first replay executes is shown: two go signals, up to the end.
+    let (_, rest) = decoded[0].split_once("EXEC_BUF ").unwrap();
+    let shown: Vec<_> = rest.lines().skip(1).take_while(|line| line.starts_with("            > ")).collect();
+    assert_eq!(shown.iter().filter(|line| line.contains("SEND_GO_SIGNAL")).count(), 2, "{shown:#?}");
+    assert!(shown.iter().any(|line| line.contains("EXEC_BUF_END")), "{shown:#?}");
+    assert_eq!(decoded[0].matches("            > as above\n").count(), 4);
+    let decoded = tilework(&["cq", "decode", capture.to_str().unwrap(), "--report", "json"]).code(0).json();
+    let executes: Vec<_> =
+        decoded["records"].as_array().unwrap().iter().filter_map(|one| one.get("executes")).collect();
+    assert_eq!(executes.len(), 1);
+    assert!(executes[0].as_array().unwrap().last().unwrap().as_str().unwrap().contains("EXEC_BUF_END"), "{executes:?}");
+    // Without queue transfers the bytes do not go through the queue.
+    run(out.path(), &["--transfers", "windows", "--capture", capture.to_str().unwrap()]);
+    let decoded = tilework(&["cq", "decode", capture.to_str().unwrap()]).code(0).stdout;
+    assert_eq!(decoded.matches("            > not in this capture\n").count(), 5, "{decoded}");
 }
 
 #[test]
