@@ -221,3 +221,13 @@ fn the_loader_counts_the_same_in_both_modes() {
     assert_eq!(one.loader(|loader| loader.stats()), three.loader(|loader| loader.stats()));
     assert_eq!(one.loader(|loader| loader.events().to_vec()), three.loader(|loader| loader.events().to_vec()));
 }
+
+/// No machine gives so large a stack.
+#[test]
+fn a_thread_that_cannot_be_had_ends_the_session() {
+    let (netlist, calls) = case();
+    let backend: Real = ready(&netlist);
+    let refused = drive::concurrent_with_stack(&backend, inputs(&backend), &calls, None, usize::MAX / 2).unwrap_err();
+    assert!(matches!(refused, BackendError::Thread(_)), "{refused}");
+    assert!(refused.to_string().starts_with("a thread of the session cannot be started: "), "{refused}");
+}

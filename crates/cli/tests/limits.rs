@@ -78,26 +78,6 @@ fn threads_that_cannot_be_had() {
     limited("ulimit -v 4000000", &[], &["run", &ring, "--out", out, "--threads", "4000000000"]).code(0);
 }
 
-/// Of the threads of a session the arithmetic's come first, so that only limits within a few
-/// megabytes are enough for those, and for no other.
-#[test]
-fn threads_of_a_session_that_cannot_be_had() {
-    let out = folder();
-    let netlist = repository().join("crates/buda/tests/data/constants.yaml").display().to_string();
-    let run = ["run", &netlist, "--stimulus", "index", "--program", "prologue", "--mode", "concurrent"];
-    let args = [&run[..], &["--report", "json", "--out", out.path().to_str().unwrap()]].concat();
-    let one = [("RAYON_NUM_THREADS", "1")];
-    for limit in (40_000..400_000).rev().step_by(1000) {
-        let ended = limited(&format!("ulimit -v {limit}"), &one, &args);
-        if ended.stderr.contains("a thread of the session cannot be started") {
-            assert_eq!(ended.code(1).json()["error"]["class"], "threads");
-            return;
-        }
-        ended.code(0);
-    }
-    panic!("no limit let a session begin and refused its threads");
-}
-
 /// The less memory, the earlier a command ends; below what the system's loader needs it does not
 /// even begin, and a signal ends it.
 #[test]

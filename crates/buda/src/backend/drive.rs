@@ -135,8 +135,19 @@ pub fn concurrent<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
     calls: &[Call],
     timeout: Option<Duration>,
 ) -> Result<Outcome<A::Entry>, BackendError> {
+    concurrent_with_stack(backend, inputs, calls, timeout, STACK_BYTES)
+}
+
+/// As [`concurrent`], with so many bytes of stack for each thread.
+pub fn concurrent_with_stack<A: Arithmetic, M: Monitor<Guarded<A::Entry>>>(
+    backend: &Backend<A, M>,
+    inputs: Inputs<A::Entry>,
+    calls: &[Call],
+    timeout: Option<Duration>,
+    stack: usize,
+) -> Result<Outcome<A::Entry>, BackendError> {
     let left = begin_concurrent(backend, inputs)?;
-    let thread = || std::thread::Builder::new().stack_size(STACK_BYTES);
+    let thread = || std::thread::Builder::new().stack_size(stack);
     let refused = |error: std::io::Error| {
         backend.shared().give_up();
         BackendError::Thread(error.to_string())

@@ -71,3 +71,17 @@ impl<'a> WaitData<'a> {
 fn all(waits: &[Wait]) -> Vec<WaitData<'_>> {
     waits.iter().map(WaitData::of).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_thread_is_not_the_programs_fault() {
+        let failure = failure(BackendError::Thread("no more of them".into()));
+        assert_eq!(
+            serde_json::to_value(&failure).ok().and_then(|json| json.get("class").cloned()),
+            Some("threads".into())
+        );
+    }
+}
