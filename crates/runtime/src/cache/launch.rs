@@ -282,7 +282,7 @@ impl Launcher {
         self.account.evicted && self.stores[self.at.0.index()].is_none()
     }
 
-    /// Keeps text in the region of [`STORE_BYTES`](super::STORE_BYTES) at `base` of each of `banks`
+    /// Keeps text in the region of `STORE_BYTES` at `base` of each of `banks`
     /// DRAM banks, which nothing but the present queue uses.
     pub fn keep_text(&mut self, base: DramAddr, banks: usize) {
         self.stores[self.at.0.index()] = Some(TextStore::new(base, banks));
