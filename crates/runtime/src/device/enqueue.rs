@@ -167,13 +167,9 @@ impl<C: HostLink> Device<C> {
     /// [`Device::settle`], which must come before anything else is put into the queue.
     fn enqueue_launch(&mut self, prepared: &Prepared) -> Result<(), RuntimeError> {
         let sub = self.meet(prepared.name(), &prepared.plain_layout().cores)?;
+        self.turn_launcher(self.at, sub)?;
         let Some(launcher) = &mut self.launcher else { return Err(RuntimeError::NoCache) };
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
-        launcher.select(queue.id(), sub)?;
-        self.offer_text_store();
-        let (Some(launcher), Some(queue)) = (&mut self.launcher, &mut self.queue) else {
-            return Err(RuntimeError::NoQueue);
-        };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
         let running = Running::new(prepared.program(), launched.layout);
@@ -188,12 +184,17 @@ impl<C: HostLink> Device<C> {
         self.check_queue()
     }
 
-    /// Gives the launcher a region of DRAM for kernel text when it needs one and there is room.
-    pub(super) fn offer_text_store(&mut self) {
-        let Some(launcher) = self.launcher.as_mut().filter(|launcher| launcher.lacks_text_store()) else { return };
-        if let Some(base) = self.memory.alloc_text(STORE_BYTES) {
+    /// Makes the launches to come those of `queue` on `sub`, with a region of DRAM for kernel text
+    /// if they need one and there is room.
+    pub(super) fn turn_launcher(&mut self, queue: QueueId, sub: SubDeviceId) -> Result<(), RuntimeError> {
+        let Some(launcher) = &mut self.launcher else { return Ok(()) };
+        launcher.select(queue, sub)?;
+        if launcher.lacks_text_store()
+            && let Some(base) = self.memory.alloc_text(STORE_BYTES)
+        {
             launcher.keep_text(base, self.dram_map.banks().len());
         }
+        Ok(())
     }
 
     /// Puts a program whole into the queue, and the wait for its end.
@@ -264,8 +265,8 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Puts the caller's own dispatch commands into the queue, behind everything that was enqueued
-    /// before. For measurements, with [`lower::timestamp`]: nothing checks what the commands do, and
-    /// the device knows nothing of it.
+    /// before. For measurements, with [`lower::timestamp`]: nothing checks what the commands do,
+    /// and the device knows nothing of it.
     ///
     /// # Errors
     /// Slow dispatch has no queue; a command that cannot be written; a device that stopped.
@@ -297,8 +298,8 @@ impl<C: HostLink> Device<C> {
         Ok(event)
     }
 
-    /// Lets the queue wait for an event before it goes on; the host goes on at once. For an event of
-    /// the same queue there is nothing to do, because a queue executes in order. For one of the
+    /// Lets the queue wait for an event before it goes on; the host goes on at once. For an event
+    /// of the same queue there is nothing to do, because a queue executes in order. For one of the
     /// other queue the dispatcher waits until its number has come; the end of a read has none, so
     /// that an event is recorded behind it.
     ///
@@ -367,7 +368,7 @@ impl<C: HostLink> Device<C> {
     pub fn finish(&mut self) -> Result<(), RuntimeError> {
         self.outside_capture("finish", CallSite::here())?;
         self.stopped()?;
-        let queues: Vec<QueueId> = self.all_queues().map(CommandQueue::id).collect();
+        let queues: Vec<QueueId> = self.queues().map(CommandQueue::id).collect();
         queues.into_iter().try_for_each(|id| self.on(id, Self::finish_queue))
     }
 
@@ -426,7 +427,7 @@ impl<C: HostLink> Device<C> {
 
     /// Lets time pass; completions are noticed as they come.
     pub(super) fn pass(&mut self, cycles: Cycle) -> Result<(), RuntimeError> {
-        if self.all_queues().any(|queue| !queue.is_idle()) {
+        if self.queues().any(|queue| !queue.is_idle()) {
             return self.with_queue(|queue, card, patience| queue.idle(card, cycles, patience));
         }
         let result = self.card.link_mut().idle(cycles);
@@ -441,7 +442,7 @@ impl<C: HostLink> Device<C> {
     }
 
     fn notice(&mut self) -> Result<(), RuntimeError> {
-        if self.all_queues().all(CommandQueue::is_idle) {
+        if self.queues().all(CommandQueue::is_idle) {
             return Ok(());
         }
         self.with_queue(|queue, card, patience| {

@@ -3,8 +3,8 @@
 //! executed once. Looking takes no time of the chip, so that debug and release builds have the same
 //! cycles. A chip that cannot be looked into is not checked, nor are the queue kernels of others.
 //!
-//! Counts on two tiles are compared while packets are on their way: each is behind what its tile has
-//! sent, so that the differences are bounded but not exact until the queue is idle.
+//! Counts on two tiles are compared while packets are on their way: each is behind what its tile
+//! has sent, so that the differences are bounded but not exact until the queue is idle.
 
 use super::Device;
 use crate::RuntimeError;
@@ -24,7 +24,8 @@ use tilework_driver::{HostLink, Inspect};
 /// What does not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 enum Broken {
-    /// More pages came than the ring has and were not given back, or more were given back than came.
+    /// More pages came than the ring has and were not given back, or more were given
+    /// back than came.
     #[error("credits: {filled} pages came to the {reader} and {given_back} were given back, in a ring of {pages}")]
     Credits { reader: &'static str, filled: u32, given_back: u32, pages: u32 },
     /// The prefetcher's place in its queue.
@@ -50,7 +51,7 @@ impl<C: HostLink> Device<C> {
         let Some(chip) = self.card.link().inspect().filter(|_| self.checked) else { return Ok(()) };
         let (layout, board) = (self.config.layout, self.config.board);
         // Until a command is known to be done, what the host wrote at the start may be on its way.
-        for queue in self.all_queues().filter(|queue| queue.completed() > 0) {
+        for queue in self.queues().filter(|queue| queue.completed() > 0) {
             let tiles = layout.queue(queue.id());
             let look = Look { chip, tiles, board, semaphores: self.map.kernel_config.get() + SEMAPHORE_OFFSET };
             let found = look.always().and_then(|()| if queue.is_idle() { look.idle(queue) } else { Ok(()) });

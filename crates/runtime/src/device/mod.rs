@@ -444,10 +444,10 @@ impl<C: HostLink> Device<C> {
     /// Counts since the device was opened.
     pub fn statistics(&self) -> Statistics {
         Statistics {
-            commands: self.all_queues().map(CommandQueue::commands).sum::<u64>()
+            commands: self.queues().map(CommandQueue::commands).sum::<u64>()
                 + self.launcher.as_ref().map_or(0, Launcher::subordinate_commands),
-            records: self.all_queues().map(CommandQueue::records).sum(),
-            record_bytes: self.all_queues().map(CommandQueue::record_bytes).sum(),
+            records: self.queues().map(CommandQueue::records).sum(),
+            record_bytes: self.queues().map(CommandQueue::record_bytes).sum(),
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),

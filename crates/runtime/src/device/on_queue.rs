@@ -1,10 +1,10 @@
 //! The queues of a device: which of them a call is about.
 //!
-//! A device speaks to one queue at a time. Its calls are about the first, those of [`OnQueue`] about
-//! the queue that it was asked for. What belongs to a queue, the queue itself and what is under way
-//! in it, is exchanged with the other queue's for the time of a call ([`Device::select`]); so a call
-//! is written once and works on both. Whoever waits notices the completions of both queues
-//! ([`Patience::beside`](crate::queue::Patience::beside)).
+//! A device speaks to one queue at a time. Its calls are about the first, those of [`OnQueue`]
+//! about the queue that it was asked for. What belongs to a queue, the queue itself and what is
+//! under way in it, is exchanged with the other queue's for the time of a call
+//! ([`Device::select`]); so a call is written once and works on both. Whoever waits notices the
+//! completions of both queues ([`Patience::beside`](crate::queue::Patience::beside)).
 
 use super::{Device, RunReport, Running};
 use crate::RuntimeError;
@@ -38,7 +38,8 @@ impl<C: HostLink> Device<C> {
     /// this queue. Under slow dispatch each call is done when it returns, on either queue.
     ///
     /// # Errors
-    /// A queue that the device does not have ([`DeviceConfig::queues`](super::DeviceConfig::queues)).
+    /// A queue that the device does not have
+    /// ([`DeviceConfig::queues`](super::DeviceConfig::queues)).
     pub fn on_queue(&mut self, queue: QueueId) -> Result<OnQueue<'_, C>, RuntimeError> {
         if queue.number() >= self.config.queues {
             return Err(RuntimeError::NoSuchQueue { asked: queue, queues: self.config.queues });
@@ -68,8 +69,9 @@ impl<C: HostLink> Device<C> {
         result
     }
 
-    /// The queues of the device, as far as they have been started, the first one first.
-    pub(super) fn all_queues(&self) -> impl Iterator<Item = &CommandQueue> {
+    /// The queues of the device, as far as they have been started, the first one first; none under
+    /// slow dispatch.
+    pub fn queues(&self) -> impl Iterator<Item = &CommandQueue> {
         QueueId::ALL.into_iter().filter_map(|id| self.lane(id).0)
     }
 
@@ -83,15 +85,21 @@ impl<C: HostLink> Device<C> {
         }
     }
 
-    /// The queues of the device, the first one first; none under slow dispatch.
-    pub fn queues(&self) -> impl Iterator<Item = &CommandQueue> {
-        self.all_queues()
-    }
-
     /// The place of queue `id`.
     pub(super) fn place_of(&mut self, id: QueueId) -> &mut Option<CommandQueue> {
         if id == self.at { &mut self.queue } else { &mut self.parked.queue }
     }
+}
+
+/// A call to the device about the queue of `$on`. Not a closure, which would hide from where the
+/// call comes: errors of traces say it.
+macro_rules! on {
+    ($on:ident, $call:ident($($argument:expr),*)) => {{
+        let before = $on.device.select($on.queue);
+        let result = $on.device.$call($($argument),*);
+        $on.device.select(before);
+        result
+    }};
 }
 
 /// The calls of a device to one of its queues. Dropping it changes nothing.
@@ -138,10 +146,7 @@ impl<C: HostLink> OnQueue<'_, C> {
         data: &[u8],
         blocking: Blocking,
     ) -> Result<(), RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.enqueue_write_buffer(buffer, data, blocking);
-        self.device.select(before);
-        result
+        on!(self, enqueue_write_buffer(buffer, data, blocking))
     }
 
     /// [`Device::enqueue_read_buffer`] on this queue.
@@ -150,10 +155,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn enqueue_read_buffer(&mut self, buffer: &Buffer, blocking: Blocking) -> Result<BufferRead, RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.enqueue_read_buffer(buffer, blocking);
-        self.device.select(before);
-        result
+        on!(self, enqueue_read_buffer(buffer, blocking))
     }
 
     /// [`Device::enqueue_program`] on this queue.
@@ -162,10 +164,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn enqueue_program(&mut self, program: &Program, blocking: Blocking) -> Result<(), RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.enqueue_program(program, blocking);
-        self.device.select(before);
-        result
+        on!(self, enqueue_program(program, blocking))
     }
 
     /// [`Device::enqueue_prepared`] on this queue.
@@ -174,10 +173,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn enqueue_prepared(&mut self, prepared: &mut Prepared, blocking: Blocking) -> Result<(), RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.enqueue_prepared(prepared, blocking);
-        self.device.select(before);
-        result
+        on!(self, enqueue_prepared(prepared, blocking))
     }
 
     /// [`Device::record_event`] on this queue.
@@ -186,10 +182,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn record_event(&mut self) -> Result<Event, RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.record_event();
-        self.device.select(before);
-        result
+        on!(self, record_event())
     }
 
     /// [`Device::wait_for_event`] on this queue.
@@ -198,10 +191,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn wait_for_event(&mut self, event: &Event) -> Result<(), RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.wait_for_event(event);
-        self.device.select(before);
-        result
+        on!(self, wait_for_event(event))
     }
 
     /// [`Device::run`] on this queue: it waits for what is under way in this queue alone, and the
@@ -221,10 +211,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn enqueue_commands(&mut self, commands: &[DispatchCommand]) -> Result<(), RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.enqueue_commands(commands);
-        self.device.select(before);
-        result
+        on!(self, enqueue_commands(commands))
     }
 
     /// [`Device::begin_trace_capture`] on this queue: programs that are enqueued here are recorded.
@@ -233,10 +220,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn begin_trace_capture(&mut self) -> Result<TraceCapture, RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.begin_trace_capture();
-        self.device.select(before);
-        result
+        on!(self, begin_trace_capture())
     }
 
     /// [`Device::replay_trace`] of a trace of this queue.
@@ -245,10 +229,7 @@ impl<C: HostLink> OnQueue<'_, C> {
     /// As there.
     #[track_caller]
     pub fn replay_trace(&mut self, trace: &Trace, blocking: Blocking) -> Result<(), RuntimeError> {
-        let before = self.device.select(self.queue);
-        let result = self.device.replay_trace(trace, blocking);
-        self.device.select(before);
-        result
+        on!(self, replay_trace(trace, blocking))
     }
 
     /// Waits until everything that was enqueued on this queue is done.

@@ -5,11 +5,12 @@
 //! queues are in no order unless something says so: the later queue waits for an event behind the
 //! earlier launch ([`Device::wait_for_event`](super::Device::wait_for_event)), or the host has
 //! noticed such an event, or has finished the earlier queue. Two launches that may meet on a worker
-//! would share its launch messages and its memory, so the second one is refused, and the error names
-//! both. (tt-metal refuses it by sub-device, `CQOwnerState`; here it is by worker.)
+//! would share its launch messages and its memory, so the second one is refused, and the error
+//! names both. (tt-metal refuses it by sub-device, `CQOwnerState`; here it is by worker.)
 //!
-//! The account is kept for devices with two queues. Times are counts of launches, for each queue by
-//! sub-device: a launch is ended for a queue when what that queue executes next comes behind its end.
+//! The account is kept for devices with two queues. Times are counts of launches, for each
+//! queue by sub-device: a launch is ended for a queue when what that queue executes next comes
+//! behind its end.
 
 use super::sub_device::SubDeviceId;
 use crate::RuntimeError;

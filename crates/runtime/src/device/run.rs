@@ -222,8 +222,9 @@ impl<C: HostLink> Device<C> {
         self.on(QueueId::FIRST, |device| device.run_all(running, &before))
     }
 
-    /// The layout of a program, without running it: where the parts of a run of it alone would lie
-    /// that came next. Cached programs share the configuration space and the text cache with others.
+    /// The layout of a program, without running it: where the parts of a run of it alone would
+    /// lie that came next. Cached programs share the configuration space and the text cache
+    /// with others.
     ///
     /// # Errors
     /// A program that cannot run.
@@ -382,9 +383,7 @@ impl<C: HostLink> Device<C> {
     ) -> Result<(), Waited> {
         let sub = self.sub_devices.holding(prepared.name(), &running.layout.cores);
         let sub = sub.map_err(|e| Waited::Other(e.into()))?;
-        let Some(launcher) = &mut self.launcher else { return Ok(()) };
-        launcher.select(queue.id(), sub).map_err(|e| Waited::Other(e.into()))?;
-        self.offer_text_store();
+        self.turn_launcher(queue.id(), sub).map_err(Waited::Other)?;
         let Some(launcher) = &mut self.launcher else { return Ok(()) };
         let slot = 2 * u32_of(i);
         let blocks = running.timing.map(|first| timing_blocks(queue.id(), first, running.layout.cores.len()));
@@ -482,7 +481,8 @@ fn arm(queue: QueueId, running: &Running, profiler_control: L1Addr) -> Ir {
     Ir::Write { cores, addr: profiler_control, data }
 }
 
-/// The profiler's control blocks of `cores` cores, whose times go to the slots of `queue` from `first` on.
+/// The profiler's control blocks of `cores` cores, whose times go to the slots of `queue`
+/// from `first` on.
 fn timing_blocks(queue: QueueId, first: u32, cores: usize) -> Vec<Vec<u8>> {
     let block = |slot: u32| {
         let at = queue.region_noc_base() + host::CORE_TIMING.offset() + slot * host::SLOT_SIZE;

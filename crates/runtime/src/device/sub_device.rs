@@ -1,9 +1,9 @@
 //! Sub-devices: sets of workers with counters of their own, as tt-metal has them.
 //!
 //! A program runs on the sub-device that holds all its cores. Programs of one sub-device and one
-//! queue run one after the other; those of two sub-devices at the same time, on one queue or on two.
-//! Workers report to stream `DONE_STREAM + i` of the queue that started them, where `i` is the number
-//! of their sub-device. Until a set of sub-devices is loaded, all workers are sub-device 0.
+//! queue run one after the other; those of two sub-devices at the same time, on one queue or on
+//! two. Workers report to stream `DONE_STREAM + i` of the queue that started them, where `i` is the
+//! number of their sub-device. Until a set of sub-devices is loaded, all workers are sub-device 0.
 //!
 //! L1 stays one allocator for all sub-devices: a buffer has the same address on each of them.
 
@@ -193,9 +193,9 @@ impl SubDevices {
 }
 
 impl<C: HostLink> Device<C> {
-    /// Divides the workers into sub-devices, from now on: waits until nothing is under way, and tells
-    /// every dispatcher how many there are. Cores in none of them run no programs meanwhile. The
-    /// stall group is all of them (tt-metal's `load_sub_device_manager`).
+    /// Divides the workers into sub-devices, from now on: waits until nothing is under way, and
+    /// tells every dispatcher how many there are. Cores in none of them run no programs meanwhile.
+    /// The stall group is all of them (tt-metal's `load_sub_device_manager`).
     ///
     /// # Errors
     /// Sets that cannot be; a device that stopped.
@@ -218,9 +218,9 @@ impl<C: HostLink> Device<C> {
         self.sub_devices.count
     }
 
-    /// Chooses the sub-devices that events, transfers and finishing wait for: programs of the others
-    /// may still run when an event is reached, and what is read may not be theirs yet (tt-metal's
-    /// `set_sub_device_stall_group`).
+    /// Chooses the sub-devices that events, transfers and finishing wait for: programs of the
+    /// others may still run when an event is reached, and what is read may not be theirs yet
+    /// (tt-metal's `set_sub_device_stall_group`).
     ///
     /// # Errors
     /// A number that is not loaded; a device that stopped.
@@ -245,7 +245,7 @@ impl<C: HostLink> Device<C> {
         let division = self.sub_devices.division + 1;
         self.sub_devices = SubDevices { division, ..sub_devices };
         let number = DispatchCommand::SetNumWorkerSems(NumWorkerSems { count: u32_of(self.sub_devices.count) });
-        let queues: Vec<_> = self.all_queues().map(|queue| queue.id()).collect();
+        let queues: Vec<_> = self.queues().map(|queue| queue.id()).collect();
         for id in queues {
             let number = number.clone();
             self.on(id, |device| {

@@ -1,8 +1,9 @@
 //! Traces: capture, replay, release.
 //!
-//! While a capture is under way, programs that are enqueued become commands that are kept instead of
-//! sent. What a replay would not do again as it was captured is refused there, and the capture is
-//! given up: waiting, events, transfers, accesses to L1, and programs that are not on the workers.
+//! While a capture is under way, programs that are enqueued become commands that are kept
+//! instead of sent. What a replay would not do again as it was captured is refused there, and
+//! the capture is given up: waiting, events, transfers, accesses to L1, and programs that are
+//! not on the workers.
 
 use super::{Device, Running, SubDeviceId};
 use crate::RuntimeError;
@@ -96,8 +97,9 @@ impl Capturing {
 }
 
 impl<C: HostLink> Device<C> {
-    /// Begins a capture: programs that are enqueued from here on are recorded, and nothing runs. Each
-    /// of them must have run before, so that it is compiled and its kernel text is on the workers.
+    /// Begins a capture: programs that are enqueued from here on are recorded, and nothing
+    /// runs. Each of them must have run before, so that it is compiled and its kernel text is
+    /// on the workers.
     ///
     /// # Errors
     /// A capture that is under way, which is given up; a device that stopped.
@@ -206,8 +208,8 @@ impl<C: HostLink> Device<C> {
     /// before. A blocking call waits for their end.
     ///
     /// # Errors
-    /// A trace that was released, or of another device or queue, or captured with other sub-devices;
-    /// one whose programs would meet one of the other queue; a device that stopped.
+    /// A trace that was released, or of another device or queue, or captured with other
+    /// sub-devices; one whose programs would meet one of the other queue; a device that stopped.
     #[track_caller]
     pub fn replay_trace(&mut self, trace: &Trace, blocking: Blocking) -> Result<(), RuntimeError> {
         let at = CallSite::here();
@@ -258,8 +260,8 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Gives the memory of a trace back, and what it kept from being freed. Replays that are in the
-    /// queue are not disturbed: whatever is written to that memory comes behind them. With two queues
-    /// the call waits for that of the trace.
+    /// queue are not disturbed: whatever is written to that memory comes behind them. With two
+    /// queues the call waits for that of the trace.
     ///
     /// # Errors
     /// A trace that was released before, or of another device; a device that stopped.
