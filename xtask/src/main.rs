@@ -39,11 +39,11 @@ enum Task {
     Coverage(coverage::CoverageArgs),
     /// Run the real ttnn on our shared library, in fast and in slow dispatch.
     Ttnn(ttnn::TtnnArgs),
-    /// Run our parts with the seeds' Python driver's, queue kernels, worker firmware and kernels, and
-    /// on another chip, and print the table of docs/swap.md.
+    /// Run our parts with the seeds' Python driver's, queue kernels, worker firmware and kernels,
+    /// and on another chip, and print the table of docs/swap.md.
     Swap(swap::SwapArgs),
-    /// Random programs, traces, transfers, events and pauses on two hardware queues, for as long as one
-    /// wants: every read is compared, and memory must not grow.
+    /// Random programs, traces, transfers, events and pauses on two hardware queues, for as long as
+    /// one wants: every read is compared, and memory must not grow.
     Soak(soak::SoakArgs),
     /// Run one script; started by `diff`.
     #[command(hide = true)]

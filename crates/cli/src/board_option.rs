@@ -47,8 +47,8 @@ fn layout_named(name: &str) -> Result<DispatchLayout, String> {
     })
 }
 
-/// A board, its dispatch layout, the number of its command queues and a choice of its workers, which
-/// decide which tiles run programs.
+/// A board, its dispatch layout, the number of its command queues and a choice of its workers,
+/// which decide which tiles run programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoardLayout {
     /// The board.

@@ -28,8 +28,8 @@ struct CaptureReport {
     records: Records,
 }
 
-/// Bytes that hold records, and where their exec buffers are. They are decoded as they are written: a
-/// capture can be large.
+/// Bytes that hold records, and where their exec buffers are. They are decoded as they are written:
+/// a capture can be large.
 struct Records(Vec<u8>, Places);
 
 #[derive(serde::Serialize)]
@@ -40,8 +40,8 @@ struct RecordView {
     commands: usize,
     /// The record as `cq decode` prints it.
     text: String,
-    /// Of an `EXEC_BUF`: the records that it executes. Null if the capture does not have them, absent
-    /// if they are those of the one before it with the same address.
+    /// Of an `EXEC_BUF`: the records that it executes. Null if the capture does not have them,
+    /// absent if they are those of the one before it with the same address.
     #[serde(skip_serializing_if = "Option::is_none")]
     executes: Option<Option<Vec<String>>>,
 }

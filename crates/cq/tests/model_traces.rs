@@ -1,15 +1,15 @@
 //! The protocol of traces, checked in every order of events.
 //!
 //! A trace is stored through the queue, executed by the prefetcher out of its memory, released, and
-//! its memory given to the next. Its go signals wait for the number of workers that were started since
-//! its beginning; nothing clears the stream before its end. Checked: the programs run in the order of
-//! the host's calls, each with its own data and behind the end of the one before it, whoever sends
-//! the go signals; and no order of events ends in a deadlock. Each worker counts as so many that a
-//! trace of four programs passes the wrap of the stream. How the bytes of records and command buffers
-//! come through is the subject of `model.rs`.
+//! its memory given to the next. Its go signals wait for the number of workers that were started
+//! since its beginning; nothing clears the stream before its end. Checked: the programs run in the
+//! order of the host's calls, each with its own data and behind the end of the one before it,
+//! whoever sends the go signals; and no order of events ends in a deadlock. Each worker counts as
+//! so many that a trace of four programs passes the wrap of the stream. How the bytes of records
+//! and command buffers come through is the subject of `model.rs`.
 //!
-//! The comparison is the one that runs, [`tilework_abi::cq::count`]. Each [`Defect`] puts one mistake
-//! in, and must be found.
+//! The comparison is the one that runs, [`tilework_abi::cq::count`]. Each [`Defect`] puts one
+//! mistake in, and must be found.
 
 use stateright::{Checker, HasDiscoveries, Model, Property};
 use std::collections::VecDeque;

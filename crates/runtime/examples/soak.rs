@@ -1,5 +1,5 @@
-//! A long run over two hardware queues: random programs, traces, transfers, events and pauses, every
-//! read compared with an array of the host: `cargo xtask soak --seed N --minutes M`.
+//! A long run over two hardware queues: random programs, traces, transfers, events and pauses,
+//! every read compared with an array of the host: `cargo xtask soak --seed N --minutes M`.
 //!
 //! The work follows from the seed alone, so that a failure comes again at the same round.
 
@@ -32,8 +32,8 @@ const CORES: usize = 8;
 const TIMES: u32 = 10;
 /// Simulated cycles of the longest pause: a minute of the chip.
 const PAUSE: u64 = 81_000_000_000;
-/// How much memory may vary once each queue has been through all of its issue region, whose pages the
-/// host gets one by one until then.
+/// How much memory may vary once each queue has been through all of its issue region, whose pages
+/// the host gets one by one until then.
 const GROWTH: u64 = 16 << 20;
 /// Between two lines of progress.
 const LINE: Duration = Duration::from_secs(10);

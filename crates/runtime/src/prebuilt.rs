@@ -70,7 +70,8 @@ impl CqKernels {
 }
 
 impl CqKernels {
-    /// Whether these are our kernels of this version, of which more is known than the protocol says.
+    /// Whether these are our kernels of this version, of which more is known than the
+    /// protocol says.
     pub(crate) fn are_ours(&self) -> bool {
         const PARTS: [Part; 5] = [Part::Prefetch, Part::PrefetchH, Part::PrefetchD, Part::Dispatch, Part::Subordinate];
         cq_kernels().is_ok_and(|ours| PARTS.into_iter().all(|part| self.of(part).same(ours.of(part))))

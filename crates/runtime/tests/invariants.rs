@@ -22,8 +22,8 @@ fn word_of(device: &Device, tile: NocXy, address: L1Addr) -> u32 {
     u32::from_le_bytes(device.chip().l1(tile).unwrap()[at..at + 4].try_into().unwrap())
 }
 
-/// A device that has run a program, with a word of a tile changed; what the next run says, which has
-/// no program: the firmware would store some of the words anew.
+/// A device that has run a program, with a word of a tile changed; what the next run says, which
+/// has no program: the firmware would store some of the words anew.
 #[track_caller]
 fn told(tile: NocXy, address: L1Addr, change: impl Fn(u32) -> u32) -> String {
     let mut device = open(DeviceConfig::new(Board::P100));

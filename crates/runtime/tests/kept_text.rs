@@ -1,5 +1,5 @@
-//! Kernel text that does not fit into the workers' L1 together: after it was sent twice it comes from
-//! DRAM, and the host sends commands only.
+//! Kernel text that does not fit into the workers' L1 together: after it was sent twice it comes
+//! from DRAM, and the host sends commands only.
 
 mod common;
 

@@ -287,8 +287,8 @@ fn a_corrupted_byte_of_a_trace_is_harmless_or_named() {
     assert!(right >= 10 && named >= 10, "{right} {named}");
 }
 
-/// A device closes while a trace is captured, and behind a capture that failed; what was captured is
-/// refused, and blocking replays come back.
+/// A device closes while a trace is captured, and behind a capture that failed; what was captured
+/// is refused, and blocking replays come back.
 #[test]
 fn tt_metal_8383_12481_a_device_closes_in_and_behind_captures() {
     for config in ways() {

@@ -67,8 +67,8 @@ fn fill(device: &mut Device, buffer: &Buffer, value: u32) {
     device.upload(buffer, &value.to_le_bytes().repeat(ELEMENTS)).unwrap();
 }
 
-/// Both ends of every ring of both queues have its size: traces longer than each ring are replayed at
-/// the same time, and then the credits are back.
+/// Both ends of every ring of both queues have its size: traces longer than each ring are replayed
+/// at the same time, and then the credits are back.
 #[test]
 fn tt_metal_13484_traces_of_two_queues_share_no_ring_and_lose_no_credit() {
     for layout in DispatchLayout::ALL {
@@ -295,8 +295,8 @@ fn a_trace_of_one_sub_device_runs_beside_a_program_of_another() {
     }
 }
 
-/// What a trace cannot be with sub-devices and two queues: each error names the call, and the device
-/// works on.
+/// What a trace cannot be with sub-devices and two queues: each error names the call, and the
+/// device works on.
 #[test]
 fn traces_of_other_sub_devices_and_queues_are_refused_by_name() {
     for lowering in [Lowering::Cached, Lowering::Plain] {

@@ -146,8 +146,8 @@ fn tt_metal_55419_the_words_of_two_queues_are_their_own() {
     assert_eq!(pointers, [3, 5], "one page of 4096 bytes for each event");
 }
 
-/// More data than a FIFO holds, on the queue that nobody waits for: the host takes its pages while it
-/// waits for the other.
+/// More data than a FIFO holds, on the queue that nobody waits for: the host takes its pages while
+/// it waits for the other.
 #[test]
 fn a_host_that_waits_for_one_queue_serves_both() {
     let mut device = common::open(config());
@@ -291,8 +291,8 @@ fn transfers_on_one_queue_overlap_with_compute_on_the_other() {
     assert!(overlapped.is_sorted_by_key(|&(_, cycle)| cycle));
 }
 
-/// A trace on each queue, on workers of its own: replays of both are under way at the same time, and
-/// one that would meet a program of the other queue is refused.
+/// A trace on each queue, on workers of its own: replays of both are under way at the same time,
+/// and one that would meet a program of the other queue is refused.
 #[test]
 fn traces_of_two_queues_are_replayed_side_by_side() {
     let mut device = common::open(config());

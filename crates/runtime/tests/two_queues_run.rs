@@ -90,8 +90,8 @@ fn a_run_of_several_batches_works_on_the_second_queue() {
     assert_eq!(device.statistics().programs, count as u64);
 }
 
-/// A run waits for its own queue alone, refuses workers on which the other queue may have a program,
-/// and works without queues, too.
+/// A run waits for its own queue alone, refuses workers on which the other queue may have a
+/// program, and works without queues, too.
 #[test]
 fn a_run_on_one_queue_leaves_the_other_alone() {
     let mut device = common::open(config());
@@ -129,8 +129,8 @@ fn stamped(device: &Device, queue: QueueId, slot: u32) -> Cycle {
     u64::from_le_bytes(slots(device, queue)[at..at + 8].try_into().unwrap())
 }
 
-/// A transfer on one queue with a time before and behind it, and a program on the other: the program
-/// begins and ends within the transfer. On one queue it cannot.
+/// A transfer on one queue with a time before and behind it, and a program on the other: the
+/// program begins and ends within the transfer. On one queue it cannot.
 #[test]
 fn a_program_runs_within_a_transfer_of_the_other_queue_by_device_clocks() {
     for io in QueueId::ALL {

@@ -1,4 +1,5 @@
-//! A device with a choice of worker cores: programs, buffers in L1 and cached launches stay on them.
+//! A device with a choice of worker cores: programs, buffers in L1 and cached launches
+//! stay on them.
 
 use std::sync::Arc;
 use tilework_abi::board::Board;
@@ -19,7 +20,8 @@ fn cores(ranges: &[[u32; 4]]) -> WorkerCores {
     WorkerCores::new(&CoreRangeSet::new(ranges.iter().map(range)).unwrap()).unwrap()
 }
 
-/// Two rectangles, one of them over the columns without Tensix tiles: not what one multicast reaches.
+/// Two rectangles, one of them over the columns without Tensix tiles: not what one
+/// multicast reaches.
 fn chosen() -> WorkerCores {
     cores(&[[5, 2, 8, 3], [0, 7, 0, 9]])
 }

@@ -1,5 +1,5 @@
-//! A plan on a device: inputs written, launches run, outputs read. In the order of the steps, if the
-//! program has some; otherwise inputs first, then all launches as one run, then outputs.
+//! A plan on a device: inputs written, launches run, outputs read. In the order of the steps, if
+//! the program has some; otherwise inputs first, then all launches as one run, then outputs.
 
 use super::launches::LaunchTable;
 use super::lower::Placed;

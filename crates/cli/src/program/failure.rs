@@ -51,8 +51,8 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
     }
 }
 
-/// A run that ended early. What a step may not do is wrong use of the program file, and has its place
-/// there.
+/// A run that ended early. What a step may not do is wrong use of the program file, and has its
+/// place there.
 pub fn stopped_at(program: &Path, plan: &Plan, stopped: Stopped<'_>) -> Failure {
     let Stopped { error, at: Some(step) } = stopped else { return failure(program, stopped.error) };
     match &error {

@@ -11,8 +11,8 @@ use toml::Spanned;
 const MAX_REPLAYS: u32 = 1_000_000;
 
 impl Planner<'_> {
-    /// A step that captures launches, each of which has run before it: a capture runs nothing, and a
-    /// replay sends no kernel text.
+    /// A step that captures launches, each of which has run before it: a capture runs nothing, and
+    /// a replay sends no kernel text.
     pub(super) fn trace(
         &self,
         name: &Spanned<String>,

@@ -1,17 +1,17 @@
 //! What the workers' L1 holds, and what may be overwritten: the host's account.
 //!
 //! The kernel configuration space is divided into [`SLOTS`] slots, so that the arguments,
-//! semaphores and circular-buffer configurations of the next program go out while the one before
-//! it still reads its own. Kernel text lies in the text cache of the memory map, a ring of blocks
-//! of which the oldest make room. Launch messages are the firmware's ring of eight. Of all three the
+//! semaphores and circular-buffer configurations of the next program go out while the one before it
+//! still reads its own. Kernel text lies in the text cache of the memory map, a ring of blocks of
+//! which the oldest make room. Launch messages are the firmware's ring of eight. Of all three the
 //! account knows what lies where and which program may still use it; a launch that would overwrite
 //! such a place is told to wait first ([`Place::wait`]).
 //!
 //! Only one program can be in use while the next is written: the go signal of a program is sent
 //! when the one before it is done, and the dispatcher works in order. Programs of another queue or
 //! of another sub-device may run at the same time, but not on the same workers (`device/order`,
-//! `device/sub_device`), so what they use in their workers' L1 is no concern of this one. What is in
-//! flight is therefore kept for each pair of queue and sub-device, all else for all of them.
+//! `device/sub_device`), so what they use in their workers' L1 is no concern of this one. What is
+//! in flight is therefore kept for each pair of queue and sub-device, all else for all of them.
 
 mod trace;
 

@@ -8,9 +8,9 @@
 //! 4. the wait for the program before this one, which clears the stream of finished workers;
 //! 5. the go signal.
 //!
-//! Where the subordinate sends go signals, its table of targets and the go signal are relayed to it,
-//! and the dispatcher notifies it in place of 5. On a tile of its own it waits for the program before
-//! as well, because it counts workers itself.
+//! Where the subordinate sends go signals, its table of targets and the go signal are relayed to
+//! it, and the dispatcher notifies it in place of 5. On a tile of its own it waits for the program
+//! before as well, because it counts workers itself.
 //!
 //! The end of the last program is waited for by [`Launcher::settle`]. All of it is one record, so
 //! that one entry of the prefetch queue carries a program, unless it is longer than
@@ -88,7 +88,8 @@ pub struct Launcher {
     pub(super) columns: &'static [u8],
     /// How the programs of each queue are launched on sub-device 0.
     gos: [Go; QueueId::ALL.len()],
-    /// The queue and the sub-device of the launches to come, how they are launched and their stream.
+    /// The queue and the sub-device of the launches to come, how they are launched and
+    /// their stream.
     at: (QueueId, SubDeviceId),
     go: Go,
     stream: u16,
@@ -402,8 +403,8 @@ impl Launcher {
         }
         let mut go = self.targets(&mut out, compiled, tag)?;
         match self.account.counted {
-            // The signal itself waits. Where the subordinate sends it, the dispatcher waits as well: it
-            // would else write the data of the next program while two are in flight.
+            // The signal itself waits. Where the subordinate sends it, the dispatcher waits as
+            // well: it would else write the data of the next program while two are in flight.
             Some(count) => {
                 if self.notify.is_some() {
                     self.settle_into(&mut out)?;
@@ -506,7 +507,8 @@ impl Launcher {
         Ok(())
     }
 
-    /// Relays the text from DRAM, where it is stored first if it is not there; false without a store.
+    /// Relays the text from DRAM, where it is stored first if it is not there; false
+    /// without a store.
     fn text_from_store(
         &mut self,
         out: &mut Builder,

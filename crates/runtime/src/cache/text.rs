@@ -85,8 +85,8 @@ impl TextStore {
         (page % self.banks, self.base + page / self.banks * PAGE)
     }
 
-    /// Stores the text of `compiled` for the address of `place`; what must be sent for that. Nothing
-    /// if the region is too small for it.
+    /// Stores the text of `compiled` for the address of `place`; what must be sent for that.
+    /// Nothing if the region is too small for it.
     pub(super) fn keep(
         &mut self,
         compiled: &Compiled,

@@ -90,7 +90,8 @@ impl Imports {
         self.symbols.get(symbol).copied()
     }
 
-    /// Checks that kernel `name` is compiled for so many banks of DRAM and of L1, where it uses them.
+    /// Checks that kernel `name` is compiled for so many banks of DRAM and of L1, where
+    /// it uses them.
     ///
     /// # Errors
     /// Another number.

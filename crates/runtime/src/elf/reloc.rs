@@ -4,9 +4,10 @@
 //! inside the image moves with it: absolute references to it change by the distance, references
 //! relative to the program counter do not. The kernel's data in local RAM moves by a distance of
 //! its own, unless the kernel was linked with its firmware: then data and global pointer are where
-//! that firmware expects them. What lies outside (registers, functions and data of the firmware) stays: absolute
-//! references do not change, relative ones do. A symbol with an absolute section index is outside
-//! whatever its value is, because it names an address of something else (`--just-symbols`).
+//! that firmware expects them. What lies outside (registers, functions and data of the firmware)
+//! stays: absolute references do not change, relative ones do. A symbol with an absolute section
+//! index is outside whatever its value is, because it names an address of something else
+//! (`--just-symbols`).
 //!
 //! Relocations are those of the RISC-V ELF psABI, section "Relocations". A type that is not known
 //! here is refused by name; so is an instruction that does not hold what its relocation says,

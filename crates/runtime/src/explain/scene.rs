@@ -114,8 +114,8 @@ impl<'a> Scene<'a> {
         let started = self.started().and_then(|i| self.batch.get(i));
         started.is_some_and(|running| running.layout.cores.contains(&tile))
     }
-    /// The scene about the queue that is to blame: the other one, if this has nothing to do or waits
-    /// for it.
+    /// The scene about the queue that is to blame: the other one, if this has nothing to do or
+    /// waits for it.
     fn blamed(&self) -> Self {
         let waits = |command: &DispatchCommand| match command {
             DispatchCommand::Wait(wait) => {

@@ -111,8 +111,8 @@ impl Go {
     }
 }
 
-/// What the dispatcher is told when the subordinate may send the next go signal to sub-device `sub`:
-/// all data is there.
+/// What the dispatcher is told when the subordinate may send the next go signal to sub-device
+/// `sub`: all data is there.
 pub(crate) fn notify(sub: u8) -> DispatchCommand {
     DispatchCommand::NotifySubordinateGoSignal(NotifySubordinate { wait: true, index_bitmask: 1 << sub })
 }

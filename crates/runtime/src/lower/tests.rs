@@ -31,8 +31,8 @@ fn tiny() -> (Program, Layout) {
     (program, layout)
 }
 
-/// The seed's, but for the byte behind the mode, which is padding there: no processor's kernel reads
-/// the firmware's globals.
+/// The seed's, but for the byte behind the mode, which is padding there: no processor's kernel
+/// reads the firmware's globals.
 const LAUNCH: &str = "
     b0820000 b0820000 b0820000   1000 1000 1000   2000 3000
     0000 2000  0400 2000  0400 2000  0400 2000  0400 2000

@@ -259,8 +259,8 @@ fn a_stall_flag_without_a_command_buffer_stops_the_prefetcher() {
     rig.terminate();
 }
 
-/// The same for a split prefetcher: its device side stops at the record's header in its ring; let go,
-/// its host side passes on what is behind.
+/// The same for a split prefetcher: its device side stops at the record's header in its ring; let
+/// go, its host side passes on what is behind.
 #[test]
 fn a_stall_flag_without_a_command_buffer_stops_a_split_prefetcher() {
     let mut rig = Rig::boot_with(Board::P100, DispatchLayout::Split);
@@ -286,7 +286,8 @@ fn the_end_of_a_command_buffer_that_the_host_side_does_not_see_stops_a_split_pre
     check_stopped(&mut rig, Kernel::Prefetch, Fault::BadExecBufEnd, id, CMDDAT_Q.base().get());
 }
 
-/// Commands with fields that the prefetcher cannot obey, each with its fault and the fault's detail.
+/// Commands with fields that the prefetcher cannot obey, each with its fault and the
+/// fault's detail.
 fn refused_by_the_prefetcher() -> Vec<(Vec<u8>, Fault, u32)> {
     use tilework_abi::cq::prefetch as p;
     let dram = p::RELAY_PAGED_IS_DRAM;

@@ -150,8 +150,8 @@ impl Rig {
     pub(crate) fn boot_chip(config: ChipConfig) -> Self {
         Self::start(config, DispatchLayout::Dispatcher, 0)
     }
-    /// Boots `board` and starts the command queue on the tiles of `layout`, with all counts beginning
-    /// at `start`.
+    /// Boots `board` and starts the command queue on the tiles of `layout`, with all counts
+    /// beginning at `start`.
     pub(crate) fn boot_counted(board: Board, layout: DispatchLayout, start: i16) -> Self {
         Self::start(ChipConfig::new(board), layout, start)
     }

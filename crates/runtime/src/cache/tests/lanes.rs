@@ -128,8 +128,8 @@ proptest! {
     }
 }
 
-/// The text of a program in flight keeps its place when programs of another queue have pushed it out
-/// of the account: its own queue's next program does not go there before its end.
+/// The text of a program in flight keeps its place when programs of another queue have pushed it
+/// out of the account: its own queue's next program does not go there before its end.
 #[test]
 fn text_in_use_is_not_overwritten_though_other_queues_have_replaced_it() {
     const LONG: usize = 3500;

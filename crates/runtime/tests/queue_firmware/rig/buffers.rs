@@ -20,8 +20,8 @@ impl Rig {
     }
 
     /// Ends the command buffer with `last`, stores it in pages of `1 << log_page_size` bytes and
-    /// sends the command that executes it. `spare` pages behind its end belong to it, too. The end of
-    /// a buffer for a split prefetcher carries the dispatcher's `EXEC_BUF_END` and nothing else.
+    /// sends the command that executes it. `spare` pages behind its end belong to it, too. The end
+    /// of a buffer for a split prefetcher carries the dispatcher's `EXEC_BUF_END` and nothing else.
     pub(crate) fn execute(&mut self, last: &DispatchCommand, log_page_size: u32, spare: u32) {
         let mut last = last;
         if self.is_split() {
@@ -65,8 +65,8 @@ impl Rig {
         self.record(Record::new(command).unwrap().bytes(), Some(entry));
     }
 
-    /// Sends a command whose bytes are relayed inline without a flush, and a prefetch command of any
-    /// bytes that brings nothing more and closes it.
+    /// Sends a command whose bytes are relayed inline without a flush, and a prefetch command of
+    /// any bytes that brings nothing more and closes it.
     pub(crate) fn close_with(&mut self, command: &DispatchCommand, closing: &[u8]) {
         let bytes = self.note(command);
         self.raw_open(&bytes);
@@ -83,7 +83,8 @@ impl Rig {
             self.prefetch(&PrefetchCommand::PagedToRingbuffer(*fill));
         }
         relays.iter().for_each(|sourced| self.send_from(sourced, true));
-        // The ring buffer is filled again only when its pieces have left: the prefetcher sees to it.
+        // The ring buffer is filled again only when its pieces have left: the
+        // prefetcher sees to it.
         self.send(&super::wait(WaitFlags::BARRIER, 0, 0, 0));
     }
 }
