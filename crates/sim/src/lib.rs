@@ -40,13 +40,13 @@ mod tile;
 mod timing;
 
 pub use bugs::{Bug, Bugs};
-pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
+pub use chip::{Chip, ChipConfig, ChipError, ChipStats, CoreView, Observed, ReadTicket, Thread};
 pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
 pub use tensix::Origin;
-pub use tile::{WaitWord, Waiting};
+pub use tile::{Activity, WaitWord, Waiting};
 pub use tilework_abi::addr::Cycle;
 
 pub(crate) use node::{Memory, NEVER, Node};

@@ -15,6 +15,7 @@ mod execute;
 mod expr;
 mod failure;
 pub mod firmware;
+mod gdb;
 pub mod kernels;
 mod launches;
 mod lower;

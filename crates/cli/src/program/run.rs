@@ -3,6 +3,7 @@
 use super::args::{DispatchName, KernelRunArgs, TransfersName};
 use super::execute::{Executed, Work};
 use super::failure::{failure, not_started, stopped_at};
+use super::gdb;
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
@@ -19,10 +20,12 @@ use crate::progress::Progress;
 use crate::targets::Targets;
 use crate::{files, inputs, interrupt};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use tilework_debugger::Debugger;
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, QueueId, RuntimeError, Transfers};
@@ -33,6 +36,14 @@ pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of 
 /// Runs a program and reports.
 pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     refuse_combinations(args, own)?;
+    match own.gdb {
+        None => once(args, own, None),
+        Some(port) => gdb::run(port, |debugger| once(args, own, Some(debugger))),
+    }
+}
+
+/// Runs a program from its beginning.
+fn once(args: &RunArgs, own: &KernelRunArgs, debugger: Option<&Debugger>) -> Outcome<Answer> {
     // From here on an interrupt ends the run with its report.
     interrupt::flag();
     let progress = Progress::new();
@@ -40,7 +51,8 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let prepared = Prepared::read(args, own)?;
     progress.next();
     let config = config(own, &prepared.plan);
-    let opened = open(prepared.chip, config, prepared.firmware, prepared.queue);
+    let code = (prepared.firmware, prepared.queue);
+    let opened = open(prepared.chip, config, code, debugger.map(|debugger| (debugger, &prepared.plan)));
     let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
     let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
@@ -51,6 +63,9 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     laid_out(&device, &plan, &programs)?;
     progress.next();
     watch(&mut device, &progress);
+    if let Some(debugger) = debugger {
+        debugger.begin();
+    }
     let clock = Instant::now();
     let ran = work.execute(&mut device).map_err(|stopped| stopped_at(&args.program, &plan, stopped));
     let host_seconds = clock.elapsed().as_secs_f64();
@@ -96,6 +111,9 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    if own.gdb.is_some() && own.chip.library.is_some() {
+        return Err(Failure::option("--gdb", " needs the built-in chip: leave out --chip"));
+    }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
     }
@@ -118,7 +136,9 @@ impl Prepared {
         let source = Source::read(&args.program, "a program file")?;
         let file = ProgramFile::parse(&source)?;
         let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
-        let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage };
+        // A debugger runs one node after the other.
+        let threads = if own.gdb.is_some() { Some(NonZeroUsize::MIN) } else { own.threads };
+        let settings = Settings { threads, bugs: own.chip.bugs(), coverage };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, BoardLayout::new(board, own.layout.layout()), &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
@@ -151,11 +171,17 @@ impl Prepared {
 fn open(
     chip: AnyChip,
     config: DeviceConfig,
-    firmware: Option<FirmwareSet>,
-    queue: Option<CqKernels>,
+    (firmware, queue): (Option<FirmwareSet>, Option<CqKernels>),
+    debugger: Option<(&Debugger, &Plan)>,
 ) -> Result<Device, RuntimeError> {
     let firmware = firmware.map_or_else(FirmwareSet::prebuilt, Ok)?;
     let queue = queue.map_or_else(prebuilt::cq_kernels, Ok)?;
+    let chip = match (chip, debugger) {
+        (AnyChip::BuiltIn(chip), Some((debugger, plan))) => {
+            AnyChip::Debugged(debugger.link(chip, gdb::code(plan, &firmware, &queue)))
+        }
+        (chip, _) => chip,
+    };
     Device::open_with(chip, config, firmware, queue)
 }
 
