@@ -71,8 +71,17 @@ pub(crate) struct Place {
 /// The name of a file that gdb may read, and the addresses of its sections.
 pub(crate) struct Library {
     pub(crate) name: String,
-    /// Name and address of each allocated section, in the file's order.
-    pub(crate) sections: Vec<(String, u32)>,
+    /// Each allocated section, in the file's order.
+    pub(crate) sections: Vec<Section>,
+}
+
+/// A section of a file.
+pub(crate) struct Section {
+    name: String,
+    /// Where it is in the file.
+    linked: u32,
+    /// Where it is on the chip.
+    placed: u32,
 }
 
 impl Code {
@@ -186,7 +195,8 @@ impl Code {
     fn library(&self, image: &Image, base: u32) -> Library {
         let move_by = base.wrapping_sub(image.link_base);
         let moved = |address: u32| if address < LOCAL_BASE { address.wrapping_add(move_by) } else { address };
-        let sections = allocated(&image.elf).into_iter().map(|(name, address)| (name, moved(address))).collect();
+        let section = |(name, linked)| Section { name, linked, placed: moved(linked) };
+        let sections = allocated(&image.elf).into_iter().map(section).collect();
         Library { name: library_name(image, base), sections }
     }
 
@@ -203,8 +213,10 @@ impl Code {
         let mut xml = String::from("<library-list version=\"1.0\">");
         for library in self.libraries(tile) {
             let _ = write!(xml, "<library name=\"{}\">", escaped(&library.name));
-            for (_, address) in &library.sections {
-                let _ = write!(xml, "<section address=\"{address:#x}\"/>");
+            for section in &library.sections {
+                // gdb adds it to the addresses of the file, in 64 bits.
+                let distance = u64::from(section.placed).wrapping_sub(section.linked.into());
+                let _ = write!(xml, "<section address=\"{distance:#x}\"/>");
             }
             xml.push_str("</library>");
         }
@@ -217,8 +229,8 @@ impl Code {
         let mut lines = String::new();
         for library in self.libraries(tile) {
             let _ = write!(lines, "add-symbol-file target:{}", library.name);
-            for (name, address) in library.sections {
-                let _ = write!(lines, " -s {name} {address:#x}");
+            for Section { name, placed, .. } in library.sections {
+                let _ = write!(lines, " -s {name} {placed:#x}");
             }
             lines.push('\n');
         }
@@ -231,7 +243,7 @@ impl Code {
 fn library_name(image: &Image, base: u32) -> String {
     let place = if image.kind == ImageKind::Firmware { String::new() } else { format!("@{base:x}") };
     let core = image.processor.name().to_lowercase();
-    let stem = image.name.trim_end_matches(".elf");
+    let stem = image.name.trim_end_matches(".elf").trim_start_matches("prebuilt:");
     let stem: String = stem.chars().map(|c| if c.is_ascii_graphic() && c != '/' { c } else { '_' }).collect();
     format!("/tilework/{core}/{stem}{place}.elf")
 }

@@ -54,10 +54,13 @@ impl Debugger {
     /// A link to a chip just powered on, on which the program is run from its beginning. `code` is
     /// all code that may run.
     pub fn link(&self, chip: Chip, code: Code) -> DebugLink {
-        let mut session = self.session.borrow_mut();
-        session.goes_back = false;
-        session.last = None;
-        let state = session.state.take().unwrap_or_else(|| State::new(code, Rc::clone(&self.armed)));
+        let kept = {
+            let mut session = self.session.borrow_mut();
+            session.goes_back = false;
+            session.last = None;
+            session.state.take()
+        };
+        let state = kept.unwrap_or_else(|| State::new(code, Rc::clone(&self.armed)));
         DebugLink::new(Machine::new(chip, state), self.clone())
     }
 

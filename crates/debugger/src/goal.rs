@@ -1,5 +1,6 @@
 //! What the chip runs for: up to where, and why it stopped there.
 
+use gdbstub::target::ext::breakpoints::WatchKind;
 use std::ops::Range;
 use tilework_abi::addr::Cycle;
 use tilework_sim::Thread;
@@ -48,13 +49,14 @@ pub(crate) enum Back {
         /// Where the chip stood.
         before: Moment,
         /// The last so far.
-        last: Option<Moment>,
+        last: Option<(Moment, Box<Stop>)>,
     },
-    /// An event.
-    To(Moment),
+    /// An event, and what it is.
+    To(Moment, Box<Stop>),
 }
 
-/// An arrival at a breakpoint: the chip's clock then, and who arrived.
+/// When something happened that stops the chip: an arrival at a breakpoint, or an access to watched
+/// memory, which happens next.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Moment {
     /// All before this cycle has happened.
@@ -72,6 +74,15 @@ pub(crate) enum Stop {
     Library(Thread),
     /// A core is about to execute an instruction with a breakpoint.
     Break(Thread),
+    /// Watched memory was accessed.
+    Watch {
+        /// The thread whose memory it is, or that accessed it.
+        thread: Thread,
+        /// gdb's kind and address, of a watchpoint of gdb's.
+        gdb: Option<(WatchKind, u32)>,
+        /// Who accessed it, and how.
+        what: String,
+    },
     /// A step is done, or the given cycle is reached.
     Done(Thread),
     /// The beginning of the run is reached.
@@ -93,6 +104,7 @@ impl Stop {
             Self::Kernel(thread)
             | Self::Library(thread)
             | Self::Break(thread)
+            | Self::Watch { thread, .. }
             | Self::Done(thread)
             | Self::Begin(thread)
             | Self::Interrupt(thread)

@@ -22,6 +22,7 @@ mod machine;
 mod monitor;
 mod server;
 mod target;
+mod watch;
 
 pub use code::{Code, Image, ImageKind};
 pub use control::Debugger;

@@ -11,7 +11,7 @@ use gdbstub::target::ext::base::reverse_exec::ReplayLogPosition;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::tlb::Bar;
 use tilework_driver::{HostLink, Inspect, LinkError};
-use tilework_sim::{Chip, Observed};
+use tilework_sim::{Advanced, Chip};
 
 /// Windows between two looks at the connection.
 const LOOK: u32 = 4096;
@@ -58,12 +58,12 @@ impl DebugLink {
     }
 
     /// Runs one window, at most to `limit`, and stops after it if there is a reason.
-    fn tick(&mut self, limit: Cycle) -> Result<Observed, LinkError> {
+    fn tick(&mut self, limit: Cycle) -> Result<Advanced, LinkError> {
         let watched = self.mode == Mode::Watched;
         let machine = self.machine()?;
         let stop = if watched { machine.window_end(limit) } else { limit };
-        let observed = match machine.chip.observe(stop) {
-            Ok(observed) => observed,
+        let advanced = match machine.chip.advance(stop) {
+            Ok(advanced) => advanced,
             Err(error) => {
                 let error = LinkError::from(error);
                 if let (true, LinkError::Fault(fault)) = (watched, &error) {
@@ -74,7 +74,7 @@ impl DebugLink {
             }
         };
         if watched
-            && observed != Observed::Ran
+            && advanced != Advanced::Ran
             && let Some(stop) = machine.check()
         {
             self.stopped(stop)?;
@@ -83,7 +83,7 @@ impl DebugLink {
         if watched && self.windows.is_multiple_of(LOOK) {
             self.look()?;
         }
-        Ok(observed)
+        Ok(advanced)
     }
 
     /// Whether gdb interrupts.
@@ -196,11 +196,14 @@ fn reason(stop: &Stop) -> Reason {
     match stop {
         Stop::Library(thread) => Reason::Library(tid_of(*thread)),
         Stop::Break(thread) => Reason::SwBreak(tid_of(*thread)),
+        Stop::Watch { thread, gdb: Some((kind, addr)), .. } => {
+            Reason::Watch { tid: tid_of(*thread), kind: *kind, addr: *addr }
+        }
         Stop::Begin(thread) => Reason::ReplayLog { tid: Some(tid_of(*thread)), pos: ReplayLogPosition::Begin },
         Stop::Interrupt(thread) => signal(*thread, Signal::SIGINT),
         Stop::Fault(thread, _) => signal(*thread, Signal::SIGSEGV),
         Stop::Deadlock(thread, _) => signal(*thread, Signal::SIGSTOP),
-        Stop::Done(thread) | Stop::Kernel(thread) => signal(*thread, Signal::SIGTRAP),
+        Stop::Done(thread) | Stop::Kernel(thread) | Stop::Watch { thread, .. } => signal(*thread, Signal::SIGTRAP),
         Stop::Again => Reason::Signal(Signal::SIGTRAP),
     }
 }
@@ -214,14 +217,18 @@ fn describe(stop: &Stop) -> String {
         Stop::Done(_) => "the step is done".into(),
         Stop::Begin(_) => "the beginning of the run".into(),
         Stop::Interrupt(_) => "interrupted".into(),
-        Stop::Fault(_, what) | Stop::Deadlock(_, what) => what.clone(),
+        Stop::Fault(_, what) | Stop::Deadlock(_, what) | Stop::Watch { what, .. } => what.clone(),
         Stop::Again => String::new(),
     }
 }
 
 /// What gdb prints of a stop besides its own words.
 fn told(machine: &Machine, stop: &Stop) -> Option<String> {
-    let (Stop::Break(thread) | Stop::Fault(thread, _) | Stop::Deadlock(thread, _)) = stop else { return None };
+    let thread = match stop {
+        Stop::Break(thread) | Stop::Fault(thread, _) | Stop::Deadlock(thread, _) => thread,
+        Stop::Watch { what, .. } => return Some(what.clone()),
+        _ => return None,
+    };
     let cycle = machine.chip.clock_now();
     Some(format!("cycle {cycle}, {}: {}", title(&machine.chip, *thread), machine.state.why))
 }
@@ -230,7 +237,7 @@ impl HostLink for DebugLink {
     fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
         self.machine()?.chip.begin_write(bar, offset, data)?;
         while !self.machine()?.chip.has_room() {
-            if self.tick(NEVER)? == Observed::Quiet {
+            if self.tick(NEVER)? == Advanced::Quiet {
                 return Err(self.deadlock());
             }
         }
@@ -240,7 +247,7 @@ impl HostLink for DebugLink {
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
         let ticket = self.machine()?.chip.begin_read(bar, offset, out.len())?;
         while !self.machine()?.chip.end_read(ticket, out)? {
-            if self.tick(NEVER)? == Observed::Quiet {
+            if self.tick(NEVER)? == Advanced::Quiet {
                 return Err(self.deadlock());
             }
         }
@@ -269,7 +276,7 @@ impl HostLink for DebugLink {
     fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
         let stop = self.machine()?.chip.now().saturating_add(cycles);
         while self.machine()?.chip.clock_now() < stop {
-            if self.tick(stop)? == Observed::Quiet {
+            if self.tick(stop)? == Advanced::Quiet {
                 break;
             }
         }
@@ -295,11 +302,11 @@ impl DebugLink {
                 return Ok(changed);
             }
             match self.tick(stop)? {
-                Observed::Quiet => return Err(self.deadlock()),
-                Observed::Reached if self.machine()?.chip.clock_now() >= stop => {
+                Advanced::Quiet => return Err(self.deadlock()),
+                Advanced::Reached if self.machine()?.chip.clock_now() >= stop => {
                     return Err(LinkError::Budget { cycles: budget });
                 }
-                Observed::Ran | Observed::Reached => {}
+                Advanced::Ran | Advanced::Reached => {}
             }
         }
     }

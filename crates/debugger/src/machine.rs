@@ -4,14 +4,16 @@ use crate::arch::PC;
 use crate::code::{Code, ImageKind};
 use crate::files::OpenFiles;
 use crate::goal::{Back, Goal, Moment, Stop};
+use crate::watch::{Watch, Watcher};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use tilework_abi::addr::Cycle;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
-use tilework_sim::{Activity, Chip, Observed, Thread};
+use tilework_sim::{Activity, Advanced, Chip, Thread};
 
 /// A window in which nothing is looked for: shorter than what the host takes to notice anything.
 const LONG: Cycle = 64;
@@ -20,6 +22,8 @@ const LONG: Cycle = 64;
 pub(crate) struct Machine {
     pub(crate) chip: Chip,
     pub(crate) state: State,
+    /// Sees the accesses, from the first watchpoint on.
+    watcher: Option<Arc<Mutex<Watcher>>>,
 }
 
 /// What a core was doing when it was last looked at.
@@ -62,14 +66,21 @@ pub(crate) struct State {
     pending: BTreeSet<Thread>,
     seen: Vec<Seen>,
     edits: Vec<Edit>,
+    /// What memory is watched.
+    pub(crate) watches: Vec<Watch>,
+    /// The thread whose memory gdb has read last: the one whose memory it means.
+    pub(crate) reader: Thread,
+    /// Whose memory each watchpoint of gdb's is about, by address and length: gdb takes them away
+    /// at each stop, and sets them again.
+    pub(crate) owners: BTreeMap<(u32, u32), Thread>,
     /// Where the window ends that is being run.
     window: Option<Cycle>,
     /// The program is about to start: its kernels may run from then on.
     pub(crate) armed: Rc<Cell<bool>>,
     /// A cycle to which the next command that continues goes.
     pub(crate) until: Option<Cycle>,
-    /// gdb has not let the chip run yet.
-    pub(crate) is_first: bool,
+    /// The threads whose registers gdb has read since the last stop, in this order.
+    shown: Vec<Thread>,
 }
 
 impl State {
@@ -86,10 +97,13 @@ impl State {
             pending: BTreeSet::new(),
             seen: Vec::new(),
             edits: Vec::new(),
+            watches: Vec::new(),
+            reader: Thread::new(0),
+            owners: BTreeMap::new(),
             window: None,
             armed,
             until: None,
-            is_first: true,
+            shown: Vec::new(),
         }
     }
 }
@@ -103,7 +117,57 @@ impl Machine {
         if let Goal::Back(Back::Count { thread, .. }) = state.goal {
             chip.set_thread_parking(thread, false);
         }
-        Self { chip, state }
+        let mut machine = Self { chip, state, watcher: None };
+        machine.watch();
+        machine
+    }
+
+    /// Tells the watcher what is watched.
+    fn watch(&mut self) {
+        let watches = &self.state.watches;
+        if self.watcher.is_none() && !watches.is_empty() {
+            let watcher = Arc::new(Mutex::new(Watcher::default()));
+            self.chip.observe(Box::new(Arc::clone(&watcher)));
+            self.watcher = Some(watcher);
+        }
+        if let Some(Ok(mut watcher)) = self.watcher.as_ref().map(|watcher| watcher.lock()) {
+            watcher.watches.clone_from(watches);
+        }
+    }
+
+    /// Watches memory.
+    pub(crate) fn add_watch(&mut self, watch: Watch) {
+        if !self.state.watches.contains(&watch) {
+            self.state.watches.push(watch);
+        }
+        self.watch();
+    }
+
+    /// Watches it no more; false if nobody did.
+    pub(crate) fn remove_watch(&mut self, is_it: impl Fn(&Watch) -> bool) -> bool {
+        let before = self.state.watches.len();
+        self.state.watches.retain(|watch| !is_it(watch));
+        self.watch();
+        before != self.state.watches.len()
+    }
+
+    /// The accesses to watched memory since the last look, as stops and when they were.
+    fn watched(&mut self) -> Vec<(Moment, Stop)> {
+        let Some(watcher) = &self.watcher else { return Vec::new() };
+        self.chip.settle_observers();
+        let Ok(mut watcher) = watcher.lock() else { return Vec::new() };
+        let hits = std::mem::take(&mut watcher.hits);
+        drop(watcher);
+        hits.into_iter()
+            .map(|hit| {
+                let by = hit.core.map(|(xy, core)| self.thread_of(Some(xy), Some(core)));
+                // gdb reads the memory of the thread that it is told of.
+                let own = hit.watch.thread;
+                let thread = by.filter(|by| own.is_some_and(|own| own.tile() == by.tile())).or(own).or(by);
+                let thread = thread.unwrap_or(self.state.focus);
+                (Moment { cycle: hit.at, thread }, Stop::Watch { thread, gdb: hit.watch.gdb, what: hit.what })
+            })
+            .collect()
     }
 
     /// The thread of a core; that of the last stop if it is not known.
@@ -127,7 +191,7 @@ impl Machine {
             let edit = self.state.edits.iter().map(|edit| edit.cycle).find(|&at| at > self.chip.clock_now());
             let goal = match &self.state.goal {
                 Goal::Until(cycle) | Goal::Back(Back::Cycle(cycle)) => Some(*cycle),
-                Goal::Back(Back::To(moment)) => {
+                Goal::Back(Back::To(moment, _)) => {
                     let before = moment.cycle.saturating_sub(1);
                     Some(if self.chip.clock_now() < before { before } else { moment.cycle })
                 }
@@ -145,7 +209,7 @@ impl Machine {
             Goal::Start if !self.state.armed.get() => LONG,
             Goal::Back(Back::Count { thread, count }) => count.saturating_sub(self.progress(*thread).1).clamp(1, LONG),
             Goal::Back(Back::Begin | Back::Cycle(_)) => LONG,
-            Goal::Back(Back::To(moment)) if self.chip.clock_now() + 1 < moment.cycle => LONG,
+            Goal::Back(Back::To(moment, _)) if self.chip.clock_now() + 1 < moment.cycle => LONG,
             _ => 1,
         }
     }
@@ -159,6 +223,19 @@ impl Machine {
             return None;
         }
         let arrived = self.look(now);
+        let watched = self.watched();
+        if let Goal::Back(Back::LastBefore { before, last }) = &mut self.state.goal {
+            let events = watched.into_iter().filter(|(moment, _)| moment < before);
+            for (moment, stop) in events {
+                if last.as_ref().is_none_or(|(last, _)| *last < moment) {
+                    *last = Some((moment, Box::new(stop)));
+                }
+            }
+        } else if !matches!(self.state.goal, Goal::Back(_))
+            && let Some((_, stop)) = watched.into_iter().next()
+        {
+            return Some(stop);
+        }
         match self.state.goal.clone() {
             Goal::Start | Goal::Free => arrived.or_else(|| self.take_pending()),
             Goal::Step { thread, count, range, alone } => {
@@ -194,13 +271,14 @@ impl Machine {
                 Some(Stop::Done(thread))
             }
             Back::LastBefore { before, last } if now >= before.cycle => {
-                self.state.goal = Goal::Back(last.map_or(Back::Begin, Back::To));
+                let to = last.map_or(Back::Begin, |(moment, stop)| Back::To(moment, stop));
+                self.state.goal = Goal::Back(to);
                 Some(Stop::Again)
             }
-            Back::To(moment) if now >= moment.cycle => {
+            Back::To(moment, stop) if now >= moment.cycle => {
                 self.state.pending.retain(|&thread| thread > moment.thread);
                 self.state.at_arrival = true;
-                Some(Stop::Break(moment.thread))
+                Some(*stop)
             }
             _ => None,
         }
@@ -228,7 +306,7 @@ impl Machine {
             if let Goal::Back(Back::LastBefore { before, last }) = &mut self.state.goal
                 && moment < *before
             {
-                *last = Some(moment);
+                *last = Some((moment, Box::new(Stop::Break(thread))));
             }
         }
         strangers.into_iter().filter_map(|(thread, pc)| self.enter(thread, pc)).next()
@@ -255,6 +333,22 @@ impl Machine {
             }
         }
         None
+    }
+
+    /// gdb has read the registers of a thread.
+    pub(crate) fn note_shown(&mut self, thread: Thread) {
+        self.state.shown.retain(|&other| other != thread);
+        self.state.shown.push(thread);
+    }
+
+    /// The thread that the user has probably selected, which gdb does not say when it goes back:
+    /// that of the last stop, or another one whose registers it has read since, unless it has read
+    /// those of many (`info threads`).
+    pub(crate) fn selected(&self) -> Thread {
+        match self.state.shown[..] {
+            [selected] | [_, selected] => selected,
+            _ => self.state.focus,
+        }
     }
 
     /// What a thread executes, in words.
@@ -302,7 +396,7 @@ impl Machine {
         if self.chip.core(thread).is_some_and(|core| core.activity == Activity::Parked) {
             self.chip.keep_awake(thread);
             let now = self.chip.clock_now();
-            while matches!(self.chip.observe(now), Ok(Observed::Ran)) {}
+            while matches!(self.chip.advance(now), Ok(Advanced::Ran)) {}
         }
     }
 
@@ -362,6 +456,7 @@ impl Machine {
     pub(crate) fn stopped(&mut self, thread: Thread) {
         let now = self.chip.clock_now();
         self.state.focus = thread;
+        self.state.shown.clear();
         self.state.edits.retain(|edit| edit.cycle <= now);
     }
 }

@@ -1,10 +1,12 @@
 //! The commands behind gdb's `monitor`: what gdb has no words for.
 
 use crate::machine::Machine;
+use crate::watch::Watch;
+use gdbstub::target::ext::breakpoints::WatchKind;
 use std::fmt::Write as _;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
-use tilework_sim::{Activity, Chip, CoreView, Thread};
+use tilework_sim::{Activity, Chip, CoreView, Spot, Thread};
 
 /// A command: its words, what it does, and how.
 struct Command {
@@ -15,7 +17,7 @@ struct Command {
 }
 
 /// All commands.
-const COMMANDS: [Command; 9] = [
+const COMMANDS: [Command; 11] = [
     Command {
         name: "where",
         arguments: "",
@@ -43,6 +45,13 @@ const COMMANDS: [Command; 9] = [
     },
     Command { name: "l1", arguments: "[X-Y] ADDRESS [BYTES]", about: "bytes of a tile's L1", run: l1 },
     Command { name: "dram", arguments: "BANK ADDRESS [BYTES]", about: "bytes of a physical DRAM bank", run: dram },
+    Command {
+        name: "watch",
+        arguments: "l1 X-Y|dram BANK ADDRESS [BYTES [r|w|a]]",
+        about: "stops at accesses to memory: reads, writes (unless given) or all",
+        run: watch,
+    },
+    Command { name: "unwatch", arguments: "", about: "ends all these watches", run: unwatch },
     Command {
         name: "step-chip",
         arguments: "CYCLES",
@@ -176,6 +185,32 @@ fn dram(machine: &mut Machine, words: &[&str]) -> Result<String, String> {
     let bank = usize::try_from(number(bank)?).unwrap_or(usize::MAX);
     let is_there = machine.chip.peek_dram(bank, address, &mut data);
     if is_there { Ok(dump(address, &data)) } else { Err("no such memory".into()) }
+}
+
+fn watch(machine: &mut Machine, words: &[&str]) -> Result<String, String> {
+    let [space, at, words @ ..] = words else { return Err("what?".into()) };
+    let spot = match *space {
+        "l1" => {
+            Spot::Tensix(tile(machine, at).and_then(|tile| machine.chip.tiles().nth(tile)).ok_or_else(|| no_tile(at))?)
+        }
+        "dram" => Spot::Dram(u8::try_from(number(at)?).map_err(|_| format!("no such bank: {at}"))?),
+        _ => return Err(format!("no such memory: {space}")),
+    };
+    let (numbers, kind) = match words {
+        [numbers @ .., "r"] => (numbers, WatchKind::Read),
+        [numbers @ .., "a"] => (numbers, WatchKind::ReadWrite),
+        [numbers @ .., "w"] => (numbers, WatchKind::Write),
+        numbers => (numbers, WatchKind::Write),
+    };
+    let (address, bytes) = span(numbers)?;
+    let watch = Watch { spot, core: None, address, len: bytes as u64, kind, gdb: None, thread: None };
+    machine.add_watch(watch);
+    Ok(format!("watching {bytes} bytes at {address:#x} of {spot}\n"))
+}
+
+fn unwatch(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
+    machine.remove_watch(|watch| watch.gdb.is_none());
+    Ok("no watches\n".into())
 }
 
 fn step_chip(machine: &mut Machine, words: &[&str]) -> Result<String, String> {

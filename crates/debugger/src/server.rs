@@ -4,7 +4,8 @@ use crate::machine::Machine;
 use crate::target::tid_of;
 use gdbstub::common::Signal;
 use gdbstub::conn::Connection;
-use gdbstub::stub::state_machine::GdbStubStateMachine;
+use gdbstub::stub::state_machine::state::Disconnected;
+use gdbstub::stub::state_machine::{GdbStubStateMachine, GdbStubStateMachineInner};
 use gdbstub::stub::{DisconnectReason, GdbStub, MultiThreadStopReason};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -145,7 +146,7 @@ impl Server {
                     Err(_) => return Answer::Gone,
                 },
                 Some(Stub::CtrlCInterrupt(stub)) => stub.interrupt_handled(machine, None::<Reason>).ok(),
-                Some(Stub::Disconnected(stub)) => return end(stub.get_reason()),
+                Some(Stub::Disconnected(stub)) => return end(stub),
                 Some(stub @ Stub::Running(_)) => {
                     self.stub = Some(stub);
                     return Answer::Runs;
@@ -169,7 +170,7 @@ impl Server {
                     self.stub = stub.interrupt_handled(machine, None::<Reason>).ok();
                     return Ok(true);
                 }
-                Some(Stub::Disconnected(stub)) => return Err(end(stub.get_reason())),
+                Some(Stub::Disconnected(stub)) => return Err(end(stub)),
                 None => return Err(Answer::Gone),
                 stub => self.stub = stub,
             }
@@ -204,8 +205,14 @@ impl Server {
     }
 }
 
-fn end(reason: DisconnectReason) -> Answer {
-    if reason == DisconnectReason::Kill { Answer::Killed } else { Answer::Gone }
+fn end(mut stub: GdbStubStateMachineInner<'static, Disconnected, Machine, Wire>) -> Answer {
+    if stub.get_reason() != DisconnectReason::Kill {
+        return Answer::Gone;
+    }
+    // gdb waits for it after `vKill`, and does not mind it after `k`.
+    let wire = stub.borrow_conn();
+    let _ = wire.write_all(b"$OK#9a").and_then(|()| wire.flush());
+    Answer::Killed
 }
 
 /// A stop of `thread` with a signal.

@@ -5,6 +5,7 @@ use crate::files::part;
 use crate::goal::{Back, Goal};
 use crate::machine::Machine;
 use crate::monitor;
+use crate::watch::Watch;
 use gdbstub::common::{Signal, Tid};
 use gdbstub::target::ext::base::BaseOps;
 use gdbstub::target::ext::base::multithread::{
@@ -13,7 +14,9 @@ use gdbstub::target::ext::base::multithread::{
 };
 use gdbstub::target::ext::base::reverse_exec::{ReverseCont, ReverseContOps, ReverseStep, ReverseStepOps};
 use gdbstub::target::ext::base::single_register_access::{SingleRegisterAccess, SingleRegisterAccessOps};
-use gdbstub::target::ext::breakpoints::{Breakpoints, BreakpointsOps, SwBreakpoint, SwBreakpointOps};
+use gdbstub::target::ext::breakpoints::{
+    Breakpoints, BreakpointsOps, HwWatchpoint, HwWatchpointOps, SwBreakpoint, SwBreakpointOps, WatchKind,
+};
 use gdbstub::target::ext::host_io::{
     HostIo, HostIoClose, HostIoCloseOps, HostIoErrno, HostIoError, HostIoFstat, HostIoFstatOps, HostIoOpen,
     HostIoOpenFlags, HostIoOpenMode, HostIoOpenOps, HostIoOps, HostIoPread, HostIoPreadOps, HostIoResult, HostIoStat,
@@ -63,6 +66,7 @@ impl Target for Machine {
 impl MultiThreadBase for Machine {
     fn read_registers(&mut self, registers: &mut Rv32Registers, tid: Tid) -> TargetResult<(), Self> {
         let core = self.chip.core(thread_of(tid)).ok_or(TargetError::NonFatal)?;
+        self.note_shown(thread_of(tid));
         *registers = Rv32Registers { x: core.registers, pc: core.pc };
         Ok(())
     }
@@ -84,6 +88,7 @@ impl MultiThreadBase for Machine {
     }
 
     fn read_addrs(&mut self, start: u32, data: &mut [u8], tid: Tid) -> TargetResult<usize, Self> {
+        self.state.reader = thread_of(tid);
         match self.chip.peek(thread_of(tid), start, data) {
             0 => Err(TargetError::NonFatal),
             read => Ok(read),
@@ -95,10 +100,10 @@ impl MultiThreadBase for Machine {
     }
 
     fn list_active_threads(&mut self, thread_is_active: &mut dyn FnMut(Tid)) -> Result<(), Infallible> {
-        // gdb selects the first one when it connects.
-        let first = self.state.is_first.then_some(self.state.focus);
-        first.into_iter().for_each(|thread| thread_is_active(tid_of(thread)));
-        let others = self.chip.threads().filter(|&thread| Some(thread) != first);
+        // The first one is taken where gdb names none: when it connects, and when it goes back.
+        let first = self.selected();
+        thread_is_active(tid_of(first));
+        let others = self.chip.threads().filter(|&thread| thread != first);
         others.for_each(|thread| thread_is_active(tid_of(thread)));
         Ok(())
     }
@@ -119,6 +124,7 @@ impl MultiThreadBase for Machine {
 impl SingleRegisterAccess<Tid> for Machine {
     fn read_register(&mut self, tid: Tid, register: Rv32Register, buffer: &mut [u8]) -> TargetResult<usize, Self> {
         let core = self.chip.core(thread_of(tid)).ok_or(TargetError::NonFatal)?;
+        self.note_shown(thread_of(tid));
         let value = if register.0 == PC { core.pc } else { core.registers[register.0] };
         Ok(part(&value.to_le_bytes(), 0, 4, buffer))
     }
@@ -139,7 +145,6 @@ impl ThreadExtraInfo for Machine {
 
 impl MultiThreadResume for Machine {
     fn resume(&mut self) -> Result<(), Infallible> {
-        self.state.is_first = false;
         Ok(())
     }
 
@@ -222,6 +227,9 @@ impl Breakpoints for Machine {
     fn support_sw_breakpoint(&mut self) -> Option<SwBreakpointOps<'_, Self>> {
         Some(self)
     }
+    fn support_hw_watchpoint(&mut self) -> Option<HwWatchpointOps<'_, Self>> {
+        Some(self)
+    }
 }
 
 impl SwBreakpoint for Machine {
@@ -231,6 +239,22 @@ impl SwBreakpoint for Machine {
     }
     fn remove_sw_breakpoint(&mut self, address: u32, _kind: usize) -> TargetResult<bool, Self> {
         Ok(self.remove_breakpoint(address))
+    }
+}
+
+impl HwWatchpoint for Machine {
+    /// Watches the memory of the thread that gdb has last read memory of: it reads what it is to
+    /// watch, in the selected thread, just before.
+    fn add_hw_watchpoint(&mut self, address: u32, len: u32, kind: WatchKind) -> TargetResult<bool, Self> {
+        let known = self.state.owners.get(&(address, len)).copied();
+        let thread = known.unwrap_or(self.state.reader);
+        self.state.owners.insert((address, len), thread);
+        let watch = Watch::of_gdb(&self.chip, thread, address, len, kind);
+        Ok(watch.map(|watch| self.add_watch(watch)).is_some())
+    }
+
+    fn remove_hw_watchpoint(&mut self, address: u32, len: u32, kind: WatchKind) -> TargetResult<bool, Self> {
+        Ok(self.remove_watch(|watch| watch.gdb == Some((kind, address)) && watch.len == u64::from(len)))
     }
 }
 

@@ -6,7 +6,7 @@
 
 mod debug;
 
-pub use debug::{CoreView, Observed, ReadTicket, Thread};
+pub use debug::{Advanced, CoreView, ReadTicket, Thread};
 
 use crate::arc::ArcTile;
 use crate::bugs::Bugs;

@@ -41,7 +41,7 @@ mod tile;
 mod timing;
 
 pub use bugs::{Bug, Bugs};
-pub use chip::{Chip, ChipConfig, ChipError, ChipStats, CoreView, Observed, ReadTicket, Thread};
+pub use chip::{Advanced, Chip, ChipConfig, ChipError, ChipStats, CoreView, ReadTicket, Thread};
 pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::{GridError, LatePackets};

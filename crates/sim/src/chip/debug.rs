@@ -3,7 +3,7 @@
 //!
 //! A debugger stops the whole chip, time included, while the host waits in a call. So each call of
 //! the host that takes time is divided here into its beginning, windows that the debugger runs one
-//! by one with [`Chip::observe`], and its end; [`Chip::bar_read`] and the others are made of the
+//! by one with [`Chip::advance`], and its end; [`Chip::bar_read`] and the others are made of the
 //! same pieces. Where windows end changes neither results nor cycles, and nothing runs
 //! speculatively: after a window all that precedes the chip's clock has happened, and no more, but
 //! for what a core does alone in its registers.
@@ -58,9 +58,9 @@ pub struct CoreView {
     pub instructions: u64,
 }
 
-/// What a window of [`Chip::observe`] did.
+/// What a window of [`Chip::advance`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Observed {
+pub enum Advanced {
     /// Something may have happened.
     Ran,
     /// The clock stands at the given stop, and nothing happens before it.
@@ -82,16 +82,16 @@ impl Chip {
     }
 
     /// Runs one window, and not up to `stop`. Everything before `stop` has happened when it says
-    /// [`Observed::Reached`].
+    /// [`Advanced::Reached`].
     ///
     /// # Errors
     /// A fault.
-    pub fn observe(&mut self, stop: Cycle) -> Result<Observed, ChipError> {
+    pub fn advance(&mut self, stop: Cycle) -> Result<Advanced, ChipError> {
         self.alive()?;
-        match self.scheduler.step(&mut self.nodes, Until { stop, ahead: 0, notice: 0 }) {
-            Ok(Step::Ran) => Ok(Observed::Ran),
-            Ok(Step::Reached) => Ok(Observed::Reached),
-            Ok(Step::Quiet) => Ok(Observed::Quiet),
+        match self.step(Until { stop, ahead: 0, notice: 0 }) {
+            Ok(Step::Ran) => Ok(Advanced::Ran),
+            Ok(Step::Reached) => Ok(Advanced::Reached),
+            Ok(Step::Quiet) => Ok(Advanced::Quiet),
             Err(fault) => Err(self.failed(fault)),
         }
     }
