@@ -8,6 +8,9 @@ use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+/// The options that show what happens in a run, and change nothing of it.
+const LOOKING: &str = "Looking into kernel programs";
+
 /// How a kernel program is run.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Options of kernel programs")]
@@ -47,11 +50,11 @@ pub struct KernelRunArgs {
     pub capture: Option<PathBuf>,
     /// Also write which instructions the Tensix coprocessors executed, in which modes and how
     /// often: text, or JSON if FILE ends in .json. Needs the built-in chip.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = LOOKING)]
     pub coverage: Option<PathBuf>,
     /// Measure each core's kernel from start to end. Needs fast dispatch and the prebuilt worker
     /// firmware.
-    #[arg(long)]
+    #[arg(long, help_heading = LOOKING)]
     pub core_timing: bool,
     /// Threads that run the tiles when many of them are busy; one for each processor of the machine
     /// unless given. Results and cycles do not depend on it.
@@ -59,7 +62,7 @@ pub struct KernelRunArgs {
     pub threads: Option<NonZeroUsize>,
     /// Wait for gdb on this port of this machine, and run the program under it; 0 takes a free port.
     /// Needs the built-in chip. docs/debugger.md has a session.
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", help_heading = LOOKING)]
     pub gdb: Option<u16>,
     /// Give up when the program has run for this many cycles. Unless given 12 billion shared among
     /// the kernels of all cores, at least 100 million: a minute or two. Ctrl-C ends a run, too,
