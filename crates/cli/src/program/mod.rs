@@ -12,6 +12,7 @@ mod check;
 mod compare;
 mod cores;
 mod execute;
+mod explore;
 mod expr;
 mod failure;
 pub mod firmware;
@@ -64,11 +65,12 @@ impl Kind for KernelProgram {
     }
 
     fn check(request: &Request<'_, CheckArgs, KernelCheckArgs>) -> Outcome<Answer> {
-        match (&request.own.expect, request.first_given::<ToleranceArgs>()) {
-            (Some(folder), _) => compare::check(&request.common.file, &request.own, folder),
-            (None, None) => overview::check(&request.common.file, &request.own.plan),
-            (None, Some(option)) => {
-                let why = " needs --expect DIR: without it a kernel program is not run";
+        let (file, own) = (&request.common.file, &request.own);
+        match request.first_given::<ToleranceArgs>() {
+            _ if own.expect.is_some() || own.explore.explore.is_some() => compare::check(file, own),
+            None => overview::check(file, &own.plan),
+            Some(option) => {
+                let why = " needs --expect DIR or --explore N: without them a kernel program is not run";
                 Err(Failure::option(&option, why))
             }
         }

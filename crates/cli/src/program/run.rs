@@ -118,7 +118,7 @@ impl Prepared {
         let source = Source::read(&args.program, "a program file")?;
         let file = ProgramFile::parse(&source)?;
         let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
-        let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage };
+        let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage, schedule: None };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, BoardLayout::new(board, own.layout.layout()), &inputs)?;
         let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
