@@ -7,6 +7,7 @@ use crate::answer::{ReportArgs, ReportOrJsonArgs};
 use crate::board_file;
 use crate::board_option::LayoutOption;
 use crate::disasm::DisasmArgs;
+use crate::explain::ExplainArgs;
 use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
 use crate::link_kernel::LinkKernelArgs;
 use crate::loudness::LoudnessArgs;
@@ -78,6 +79,8 @@ pub enum Command {
     Disasm(DisasmArgs),
     /// Write a kernel as a flat image for a place in L1 and the firmware that it will meet
     LinkKernel(LinkKernelArgs),
+    /// Say what a finding, a fault or a code means, with an example and its repair
+    Explain(ExplainArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands
