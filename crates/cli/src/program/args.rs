@@ -1,6 +1,6 @@
 //! Options that only kernel programs have.
 
-use super::inspect::ChecksArgs;
+use super::inspect::{BundleArgs, ChecksArgs};
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
@@ -65,6 +65,8 @@ pub struct KernelRunArgs {
     pub max_cycles: Option<u64>,
     #[command(flatten)]
     pub checks: ChecksArgs,
+    #[command(flatten)]
+    pub bundle: BundleArgs,
 }
 
 /// For which board a kernel program is checked, and what its outputs are compared with.
@@ -131,6 +133,16 @@ pub enum TransfersName {
     Queue,
     /// The host writes and reads memory itself
     Windows,
+}
+
+impl TransfersName {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Windows => "windows",
+        }
+    }
 }
 
 impl DispatchName {

@@ -6,7 +6,7 @@
 //! [`plan::Plan::arguments`] gives every kernel of every core its argument words. All of it is free
 //! of side effects but for reading files, and every refusal points at its place in the file.
 
-mod args;
+pub mod args;
 mod buffers;
 mod check;
 mod compare;
@@ -25,7 +25,7 @@ mod overview;
 mod overview_text;
 mod plan;
 mod report;
-mod run;
+pub mod run;
 mod schema;
 mod scope;
 mod sections;
