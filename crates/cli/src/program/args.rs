@@ -1,5 +1,6 @@
 //! Options that only kernel programs have.
 
+use super::inspect::{BundleArgs, ChecksArgs};
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
@@ -62,6 +63,10 @@ pub struct KernelRunArgs {
     /// with the same report.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
+    #[command(flatten)]
+    pub checks: ChecksArgs,
+    #[command(flatten)]
+    pub bundle: BundleArgs,
 }
 
 /// For which board a kernel program is checked, and what its outputs are compared with.
@@ -78,6 +83,8 @@ pub struct KernelCheckArgs {
     pub explore: ExploreArgs,
     #[command(flatten)]
     pub tolerance: ToleranceArgs,
+    #[command(flatten)]
+    pub checks: ChecksArgs,
 }
 
 /// Under which schedules a kernel program is run.
@@ -140,6 +147,16 @@ pub enum TransfersName {
     Queue,
     /// The host writes and reads memory itself
     Windows,
+}
+
+impl TransfersName {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Windows => "windows",
+        }
+    }
 }
 
 impl DispatchName {

@@ -5,6 +5,7 @@ use super::args::KernelCheckArgs;
 use super::execute::Work;
 use super::explore::{Explored, explore};
 use super::failure::{failure, stopped_at};
+use super::findings::{self, ChecksReport};
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::run::{NO_RANDOM_INPUTS, laid_out, watch};
@@ -23,8 +24,10 @@ use std::collections::BTreeMap;
 use std::io::{Result, Write};
 use std::path::Path;
 use tilework_abi::board::Board;
+use tilework_checks::Policy;
 use tilework_dtype::DType;
 use tilework_engine::Tolerance;
+use tilework_runtime::DeviceConfig;
 
 /// What came of a program. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -36,14 +39,25 @@ struct ProgramCheck {
     outputs: Vec<OutputRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     explored: Option<Explored>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checks: Option<ChecksReport>,
 }
 
 /// A program that can be run again and again.
 pub struct Repeatable<'a> {
     file: &'a Path,
     board: Option<Board>,
-    pub plan: Plan,
+    plan: Plan,
     inputs: BTreeMap<String, Array>,
+    policy: Policy,
+}
+
+/// What a run gives.
+pub struct Ran {
+    /// Its outputs by name.
+    pub outputs: Vec<(String, Array)>,
+    /// What was found.
+    pub checks: Option<ChecksReport>,
 }
 
 /// Runs a program and compares; a mismatch is a failed run.
@@ -55,18 +69,19 @@ pub fn check(file: &Path, own: &KernelCheckArgs) -> Outcome<Answer> {
     let (chip, board) = AnyChip::power_on(None, own.plan.board.given, Settings::default())?;
     let plan = Plan::new(source, parsed, BoardLayout::new(board, own.plan.layout.layout()), &inputs)?;
     let expected: Option<Vec<Array>> = own.expect.as_deref().map(|folder| read(&plan, folder)).transpose()?;
-    let program = Repeatable { file, board: own.plan.board.given, plan, inputs };
-    let found = program.run_on(chip)?;
+    let policy = own.checks.policy(&plan, true)?;
+    let program = Repeatable { file, board: own.plan.board.given, plan, inputs, policy };
+    let ran = program.run_on(chip)?;
     let mut outputs = Vec::new();
     if let Some(expected) = expected {
-        for (((name, dtype), (_, found)), expected) in program.outputs().zip(&found).zip(&expected) {
+        for (((name, dtype), (_, found)), expected) in program.outputs().zip(&ran.outputs).zip(&expected) {
             let tolerance = own.tolerance.or(usual(dtype));
             outputs.push(OutputRow::compare(name, dtype.name(), found, expected, tolerance)?);
         }
     }
     let explored = own.explore.explore.map(|schedules| {
         let tolerance = own.tolerance.or(Tolerance::EXACT);
-        explore(&program, &found, own.explore.explore_from, schedules, tolerance)
+        explore(&program, &ran, own.explore.explore_from, schedules, tolerance)
     });
     let explored = explored.transpose()?;
     let as_expected = outputs.iter().all(|row| row.passed);
@@ -77,7 +92,7 @@ pub fn check(file: &Path, own: &KernelCheckArgs) -> Outcome<Answer> {
     };
     let (file, name) = (file.display().to_string(), program.plan.name.clone());
     let (board, passed) = (program.plan.board.name(), failure.is_none());
-    let report = ProgramCheck { file, program: name, board, passed, outputs, explored };
+    let report = ProgramCheck { file, program: name, board, passed, outputs, explored, checks: ran.checks };
     Ok(Answer::new(report, ProgramCheck::text).failing(failure))
 }
 
@@ -94,27 +109,32 @@ impl Repeatable<'_> {
         outputs.map(|(name, buffer)| (name.to_owned(), self.plan.buffers[buffer].dtype))
     }
 
-    /// Runs it on a fresh chip with `settings`; its outputs.
+    /// Runs it on a fresh chip with `settings`.
     ///
     /// # Errors
     /// The run failed.
-    pub fn run(&self, settings: Settings) -> Outcome<Vec<(String, Array)>> {
+    pub fn run(&self, settings: Settings) -> Outcome<Ran> {
         self.run_on(AnyChip::power_on(None, self.board, settings)?.0)
     }
 
-    fn run_on(&self, chip: AnyChip) -> Outcome<Vec<(String, Array)>> {
-        let Self { file, plan, inputs, .. } = self;
+    fn run_on(&self, chip: AnyChip) -> Outcome<Ran> {
+        let Self { file, plan, inputs, policy, .. } = self;
         let failed = |error| failure(file, error);
-        let mut device = Device::open(chip, plan.device()).map_err(failed)?;
+        let checks = findings::shared(policy.clone());
+        let config = DeviceConfig { remember_programs: true, ..plan.device() };
+        let mut device = Device::open(chip, config).map_err(failed)?;
         let placed = place(device.memory().map_err(failed)?, plan)?;
         let programs = programs(plan, &placed)?;
         let work = Work { plan, placed: &placed, programs: &programs, inputs };
         work.upload(&mut device).map_err(failed)?;
         laid_out(&device, plan, &programs)?;
         let progress = Progress::new();
-        watch(&mut device, &progress);
-        let mut ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped))?;
-        work.outputs(&mut device, ran.take_reads()).map_err(failed)
+        watch(&mut device, &progress, &checks);
+        let ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped));
+        let found = findings::report(&device, &checks);
+        let mut ran = findings::judge(ran, found.as_ref())?;
+        let outputs = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
+        Ok(Ran { outputs, checks: found })
     }
 }
 
@@ -130,6 +150,9 @@ fn usual(dtype: DType) -> Tolerance {
 impl ProgramCheck {
     fn text(&self, out: &mut dyn Write) -> Result<()> {
         self.outputs.iter().try_for_each(|row| writeln!(out, "{row}"))?;
-        self.explored.as_ref().map_or(Ok(()), |explored| explored.text(out))
+        if let Some(explored) = &self.explored {
+            explored.text(out)?;
+        }
+        out.write_all(self.checks.as_ref().map_or("", ChecksReport::text).as_bytes())
     }
 }

@@ -5,13 +5,14 @@
 //! program whose outputs depend on the seed waits for too little somewhere. Each schedule is
 //! repeated exactly by its seed.
 
-use super::compare::Repeatable;
-use crate::array::Array;
+use super::compare::{Ran, Repeatable};
+use super::findings::FindingData;
 use crate::chip::Settings;
 use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::{Result, Write};
 use std::sync::atomic::Ordering;
 use tilework_engine::Tolerance;
@@ -40,19 +41,22 @@ struct Deviation {
     seed: u32,
     /// Outputs that differ; none if the run failed.
     outputs: Vec<OutputRow>,
+    /// What was found that the usual schedule does not show.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<FindingData>,
     /// Why the run failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure>,
 }
 
 /// Runs a program under so many schedules, from the seed `first_seed` on, and compares with
-/// `reference`, the outputs of the usual schedule.
+/// `reference`, what the usual schedule gave.
 ///
 /// # Errors
 /// Arrays of types that cannot be compared.
 pub fn explore(
     program: &Repeatable<'_>,
-    reference: &[(String, Array)],
+    reference: &Ran,
     first_seed: u32,
     asked: u32,
     tolerance: Tolerance,
@@ -68,15 +72,20 @@ pub fn explore(
         let deviation = match ran {
             Ok(found) => {
                 let mut outputs = Vec::new();
-                for (((name, dtype), (_, found)), (_, usual)) in program.outputs().zip(&found).zip(reference) {
+                let pairs = found.outputs.iter().zip(&reference.outputs);
+                for ((name, dtype), ((_, found), (_, usual))) in program.outputs().zip(pairs) {
                     let row = OutputRow::compare(name, dtype.name(), found, usual, tolerance)?;
                     outputs.extend((!row.passed).then_some(row));
                 }
-                Deviation { seed, outputs, error: None }
+                let mut findings = found.checks.map_or(Vec::new(), |checks| checks.findings);
+                let known = reference.checks.iter().flat_map(|checks| &checks.findings);
+                let known: BTreeSet<_> = known.map(FindingData::key).collect();
+                findings.retain(|finding| !known.contains(&finding.key()));
+                Deviation { seed, outputs, findings, error: None }
             }
-            Err(error) => Deviation { seed, outputs: Vec::new(), error: Some(error) },
+            Err(error) => Deviation { seed, outputs: Vec::new(), findings: Vec::new(), error: Some(error) },
         };
-        if deviation.error.is_some() || !deviation.outputs.is_empty() {
+        if deviation.error.is_some() || !deviation.outputs.is_empty() || !deviation.findings.is_empty() {
             explored.deviating += 1;
             if explored.deviations.len() < TOLD {
                 explored.deviations.push(deviation);
@@ -109,9 +118,10 @@ impl Explored {
     /// The form for people.
     pub fn text(&self, out: &mut dyn Write) -> Result<()> {
         let Self { schedules, first_seed, deviating, deviations, .. } = self;
-        for Deviation { seed, outputs, error } in deviations {
+        for Deviation { seed, outputs, findings, error } in deviations {
             writeln!(out, "schedule {seed}:")?;
             outputs.iter().try_for_each(|row| writeln!(out, "  {row}"))?;
+            findings.iter().try_for_each(|finding| writeln!(out, "  {finding}"))?;
             if let Some(error) = error {
                 error.to_string().lines().try_for_each(|line| writeln!(out, "  {line}"))?;
             }

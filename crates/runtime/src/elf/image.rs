@@ -438,6 +438,11 @@ impl KernelImage {
         Ok(image)
     }
 
+    /// Its ELF file.
+    pub fn elf(&self) -> &[u8] {
+        &self.elf
+    }
+
     /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is
     /// not in the kernel.
     pub fn locate(&self, pc: u32, base: L1Addr) -> Option<SourceLocation> {
