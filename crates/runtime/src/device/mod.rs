@@ -11,6 +11,7 @@ mod blame;
 mod close;
 mod enqueue;
 mod invariants;
+mod notes;
 mod on_queue;
 mod order;
 mod ran;
@@ -290,6 +291,8 @@ pub struct Device<C> {
     transfer_bytes: usize,
     /// Programs run to their end.
     programs: u64,
+    /// Launches that observers of the chip were told of.
+    launches: u64,
     progress: Option<ProgressCall>,
     /// The programs that were launched, if they are to be remembered.
     launched: Option<ran::Launched>,
@@ -385,10 +388,12 @@ impl<C: HostLink> Device<C> {
             cycles_in_flight: 0,
             transfer_bytes: 0,
             programs: 0,
+            launches: 0,
             progress: None,
             launched: config.remember_programs.then(ran::Launched::default),
             lost: None,
         };
+        device.tell_firmware();
         device.start()?;
         let DeviceConfig { board, dispatch, layout, .. } = config;
         let (board, workers) = (board.name(), device.workers.len());
