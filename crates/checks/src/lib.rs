@@ -27,5 +27,5 @@ pub use catalogue::{Certainty, Kind, Row};
 pub use checks::{Checks, MOST};
 pub use finding::{Agent, Code, Finding, Place, Space, Target};
 pub use policy::{Allow, BadPolicy, Level, Policy, Word};
-pub use shadow::{CheckObserver, InKernel};
+pub use shadow::CheckObserver;
 pub use told::{Source, TellAll, Told};

@@ -11,6 +11,7 @@ use crate::crew::Worked;
 use crate::distance::Distances;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
+use crate::late::LateCores;
 use crate::noc::{Grid, GridBuilder, GridError, LatePackets, Network, NodeId, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
@@ -52,6 +53,8 @@ pub struct ChipConfig {
     pub coverage: bool,
     /// Whether packets are late, so that they overtake each other wherever the documents allow it.
     pub late: Option<LatePackets>,
+    /// Whether cores that leave reset or a poll loop are late.
+    pub late_cores: Option<LateCores>,
 }
 
 impl ChipConfig {
@@ -67,6 +70,7 @@ impl ChipConfig {
             answers_host_errors: false,
             coverage: false,
             late: None,
+            late_cores: None,
         }
     }
 }
@@ -222,6 +226,7 @@ impl Chip {
             let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
             tile.set_bugs(config.bugs);
+            tile.set_late(config.late_cores);
             if config.coverage {
                 tile.count_modes();
             }

@@ -55,7 +55,7 @@ impl InFlight {
     pub(crate) fn issue(&mut self, reports: &mut Reports, issued: &Issued) {
         let request = &issued.request;
         if request.len > PACKET_BYTES && request.kind != RequestKind::Inline {
-            reports.report(&protocol::NOC_TOO_LONG, issued.actor, None, Some(&issued.launch), || {
+            reports.report(&protocol::NOC_TOO_LONG, issued.actor, None, || {
                 let (len, packets) = (request.len, request.len.div_ceil(PACKET_BYTES));
                 (
                     format!("a {} of {len} bytes, which the NIU counts as {packets} requests", kind_name(request.kind)),
@@ -125,14 +125,14 @@ pub(crate) fn ended(tile: &mut Tile, in_flight: &InFlight, reports: &mut Reports
     for state in &mut tile.cores {
         for issued in state.unwaited.iter_mut().filter_map(Option::take) {
             let still = in_flight.of(issued.request.id).is_some();
-            reports.report(&protocol::NOC_NOT_WAITED, issued.actor, None, Some(&issued.launch), || {
+            reports.report(&protocol::NOC_NOT_WAITED, issued.actor, None, || {
                 let Request { kind, len, noc, .. } = *issued.request;
                 let when = if still { "is still under way when the kernel ends" } else { "is not waited for" };
                 (format!("the last {} of NoC {noc}, of {len} bytes, {when}", kind_name(kind)), None)
             });
         }
         for issued in state.linked.iter_mut().flatten().filter_map(Option::take) {
-            reports.report(&protocol::NOC_LINK_OPEN, issued.actor, None, Some(&issued.launch), || {
+            reports.report(&protocol::NOC_LINK_OPEN, issued.actor, None, || {
                 (format!("the last request of NoC {} is linked to one that never comes", issued.request.noc), None)
             });
         }

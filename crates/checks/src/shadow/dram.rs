@@ -62,7 +62,7 @@ impl CheckObserver {
         let verb = if issued.request.kind == RequestKind::Read { "reads" } else { "writes" };
         let kinds = [&rows::DRAM_PAST_BUFFER, &rows::DRAM_UNOWNED];
         if let Err((row, what)) = self.outside(BankNote::Dram(bank), (addr, len), issued.launch.number, kinds) {
-            self.reports.report(row, agent, None, Some(&issued.launch), || (format!("{verb} {what}"), None));
+            self.reports.report(row, agent, None, || (format!("{verb} {what}"), None));
         }
     }
 
@@ -82,7 +82,7 @@ impl CheckObserver {
         }
         // Whoever was told of something by another tile may come after it.
         if let Some((_, place)) = other.filter(|_| self.tiles.get(by.tile).is_alone()) {
-            self.reports.report(&rows::PAGE_WRITTEN_TWICE, by, None, Some(&issued.launch), || {
+            self.reports.report(&rows::PAGE_WRITTEN_TWICE, by, None, || {
                 let (len, addr) = (packet.len, packet.addr);
                 let what =
                     format!("writes {len} bytes at {addr:#x} in DRAM bank {bank} that {} has written", place.tile);
@@ -102,7 +102,7 @@ impl CheckObserver {
             let actor = Actor { at, ..issued.actor.by(issued.agent()) };
             let launch: &Arc<LaunchNote> = &issued.launch;
             let name = self.name_at(BankNote::Dram(bank), from, launch.number);
-            self.reports.report(&rows::DRAM_UNWRITTEN_READ, actor, None, Some(launch), || {
+            self.reports.report(&rows::DRAM_UNWRITTEN_READ, actor, None, || {
                 (format!("reads {} at {from:#x} in DRAM bank {bank}{name} that nobody has written", bytes(gap)), None)
             });
         }

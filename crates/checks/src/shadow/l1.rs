@@ -54,7 +54,7 @@ impl CheckObserver {
         };
         if let Some((row, what)) = found {
             let target = Some(in_l1(tile.xy, span));
-            self.reports.report(row, actor, target, Some(launch), || {
+            self.reports.report(row, actor, target, || {
                 (format!("writes {} at {:#x}, {what}", bytes(span.len.into()), span.addr), None)
             });
         }
@@ -82,7 +82,7 @@ impl CheckObserver {
             _ => None,
         };
         if let Some((row, what)) = what {
-            self.reports.report(row, actor, Some(in_l1(tile.xy, span)), Some(&launch), || (what, None));
+            self.reports.report(row, actor, Some(in_l1(tile.xy, span)), || (what, None));
         }
     }
 
@@ -132,7 +132,7 @@ impl CheckObserver {
             (Ok(_), None) => {}
             (Err((row, what)), _) => {
                 let target = Some(in_l1(tile.xy, span));
-                self.reports.report(row, actor, target, Some(launch), || (format!("{verb} {what}"), None));
+                self.reports.report(row, actor, target, || (format!("{verb} {what}"), None));
             }
         }
     }
@@ -152,7 +152,7 @@ impl CheckObserver {
         };
         if let Some((from, gap)) = gap {
             let target = Some(in_l1(tile.xy, Span { addr: from as u32, len: gap as u32 }));
-            self.reports.report(&rows::L1_UNWRITTEN_READ, actor, target, tile.launch.as_ref(), || {
+            self.reports.report(&rows::L1_UNWRITTEN_READ, actor, target, || {
                 (format!("reads {} at {from:#x} in L1 of {} that nobody has written", bytes(gap), tile.xy), None)
             });
         }
@@ -211,7 +211,7 @@ impl CheckObserver {
                 format!("pops {pages} pages from circular buffer {name}, which holds {there}"),
             ),
         };
-        self.reports.report(row, actor, target, tile.launch.as_ref(), || (what, None));
+        self.reports.report(row, actor, target, || (what, None));
     }
 }
 

@@ -32,8 +32,7 @@ impl CheckObserver {
         if write {
             state.local.mark(offset, bytes.into(), true);
         } else if !state.local.any(offset, bytes.into()) {
-            let launch = tile.launch.as_ref();
-            self.reports.report(&rows::LOCAL_UNWRITTEN_READ, actor, target(), launch, || {
+            self.reports.report(&rows::LOCAL_UNWRITTEN_READ, actor, target(), || {
                 (format!("loads {bytes} bytes at {addr:#x} that nobody has written"), None)
             });
         }
@@ -54,7 +53,7 @@ impl CheckObserver {
         let sp = addr.wrapping_sub_signed(insn.imm);
         let limit = tile.stack_limit(core, firmware);
         if sp < limit {
-            self.reports.report(&rows::STACK_OVERFLOW, actor, target, tile.launch.as_ref(), || {
+            self.reports.report(&rows::STACK_OVERFLOW, actor, target, || {
                 let below = limit.saturating_sub(sp);
                 (format!("the stack reaches down to {sp:#x}, {below} bytes into data that end at {limit:#x}"), None)
             });

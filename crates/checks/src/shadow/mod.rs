@@ -15,4 +15,3 @@ pub(crate) mod tile;
 pub(crate) mod written;
 
 pub use observer::CheckObserver;
-pub use report::InKernel;

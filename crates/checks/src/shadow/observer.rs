@@ -3,12 +3,12 @@
 use super::buffers::Buffers;
 use super::cbs::{Counter, Wrong};
 use super::dram::Dram;
-use super::report::{Actor, InKernel, Reports};
+use super::report::{Actor, Reports};
 use super::tile::{Tile, Tiles};
+use crate::Checks;
 use crate::catalogue::protocol as rows;
 use crate::finding::{Agent as Who, Place, Space, Target};
 use crate::protocol::{self, InFlight, Issued};
-use crate::{Checks, Policy};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tilework_abi::cb::COUNTER_MASK;
@@ -43,26 +43,17 @@ pub(super) struct Span {
 }
 
 impl CheckObserver {
-    /// An observer that reports under `policy`, to be shared with the chip.
-    pub fn new(policy: Policy) -> Arc<Mutex<Self>> {
-        Arc::new(Mutex::new(Self {
-            reports: Reports::new(policy),
+    /// An observer that reports into `checks`.
+    pub fn new(checks: Arc<Mutex<Checks>>) -> Self {
+        Self {
+            reports: Reports::new(checks),
             tiles: Tiles::default(),
             dram: BTreeMap::new(),
             buffers: Buffers::default(),
             firmware: None,
             in_flight: InFlight::default(),
             launches: 0,
-        }))
-    }
-
-    /// What was found so far.
-    pub fn checks(&self) -> &Checks {
-        self.reports.checks()
-    }
-    /// The kernel that the place of finding number `number` of [`Checks::findings`] is in.
-    pub fn kernel(&self, number: usize) -> Option<&InKernel> {
-        self.reports.kernel(number)
+        }
     }
 
     /// The event on a Tensix tile. The tile is taken out meanwhile: other tiles may be looked at.
@@ -121,7 +112,7 @@ impl CheckObserver {
         if cached {
             if let Some(by) = tile.cores[core.index()].stale(span.addr, span.len) {
                 let target = Some(in_l1(tile.xy, span));
-                self.reports.report(&rows::MISSING_FENCE, actor, target, tile.launch.as_ref(), || {
+                self.reports.report(&rows::MISSING_FENCE, actor, target, || {
                     let what = format!("loads from its copy of {:#x}, which was written since", span.addr);
                     (what, Some(by))
                 });

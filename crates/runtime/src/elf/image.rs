@@ -454,6 +454,11 @@ impl KernelImage {
         CodeNote { name, processor, text: base..base.saturating_add(self.size()), local, code }
     }
 
+    /// Its ELF file.
+    pub fn elf(&self) -> &[u8] {
+        &self.elf
+    }
+
     /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is
     /// not in the kernel.
     pub fn locate(&self, pc: u32, base: L1Addr) -> Option<SourceLocation> {
