@@ -6,9 +6,11 @@ use crate::program::BUILT_IN;
 use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
+use tilework_checks::{CheckObserver, Checks, Level};
 use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
 use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
@@ -63,6 +65,14 @@ impl AnyChip {
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
+        }
+    }
+
+    /// Has what kernels do looked at, as far as the policy of `checks` wants and the chip shows it.
+    pub fn check(&mut self, checks: &Arc<Mutex<Checks>>) {
+        let wanted = checks.lock().is_ok_and(|checks| checks.policy().level() != Level::Off);
+        if let (Self::BuiltIn(chip), true) = (self, wanted) {
+            chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
         }
     }
 
@@ -158,5 +168,8 @@ impl HostLink for AnyChip {
     }
     fn note(&mut self, note: &Note) {
         each!(self, chip => HostLink::note(chip, note));
+    }
+    fn settle_observers(&mut self) {
+        each!(self, chip => HostLink::settle_observers(chip));
     }
 }

@@ -178,10 +178,11 @@ fn refuse_for_plan(own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
 
 impl Prepared<'_> {
     /// Runs the program.
-    pub fn carry_out(&self, parts: Parts, progress: &Progress, started: Instant) -> Outcome<KernelReport> {
+    pub fn carry_out(&self, mut parts: Parts, progress: &Progress, started: Instant) -> Outcome<KernelReport> {
         let Self { program, out, own, plan, inputs, .. } = self;
         progress.next();
         let checks = findings::shared(self.policy.clone());
+        parts.chip.check(&checks);
         let config = config(own, plan);
         let opened = open(parts, config);
         let mut device = opened.map_err(|error| not_started(failure(program, error), own.firmware.as_deref()))?;
@@ -197,7 +198,7 @@ impl Prepared<'_> {
         let clock = Instant::now();
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(program, plan, stopped));
         let host_seconds = clock.elapsed().as_secs_f64();
-        let found = findings::report(&device, &checks);
+        let found = findings::report(&mut device, &checks);
         let ran = findings::judge(ran, found.as_ref());
         let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
         let finished = ran.and_then(|mut ran| {

@@ -445,11 +445,6 @@ impl KernelImage {
         Ok(image)
     }
 
-    /// Its ELF file.
-    pub fn elf(&self) -> &[u8] {
-        &self.elf
-    }
-
     /// What observers of a chip are told of the kernel while it is placed at `base`, with firmware
     /// that has `map`.
     pub(crate) fn note(&self, base: u32, map: &MemoryMap) -> CodeNote {
@@ -457,6 +452,11 @@ impl KernelImage {
         let local = self.local.as_ref().map_or(0..0, |local| local.start + moved..local.end + moved);
         let (name, processor, code) = (self.name.clone(), self.processor, Arc::clone(&self.image));
         CodeNote { name, processor, text: base..base.saturating_add(self.size()), local, code }
+    }
+
+    /// Its ELF file.
+    pub fn elf(&self) -> &[u8] {
+        &self.elf
     }
 
     /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is
