@@ -11,6 +11,7 @@ use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_checks::{CheckObserver, Checks, Level};
+use tilework_debugger::DebugLink;
 use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
 use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
@@ -23,6 +24,8 @@ pub type Device = tilework_runtime::Device<AnyChip>;
 pub enum AnyChip {
     /// The built-in simulator.
     BuiltIn(Chip),
+    /// The same under a debugger.
+    Debugged(DebugLink),
     /// A library's.
     Library(LibraryChip),
 }
@@ -80,6 +83,7 @@ impl AnyChip {
     pub fn coverage(&self) -> Option<Coverage> {
         match self {
             Self::BuiltIn(chip) => Some(chip.coverage()),
+            Self::Debugged(link) => link.chip().map(Chip::coverage),
             Self::Library(_) => None,
         }
     }
@@ -127,6 +131,7 @@ macro_rules! each {
     ($chip:expr, $inner:ident => $call:expr) => {
         match $chip {
             AnyChip::BuiltIn($inner) => $call,
+            AnyChip::Debugged($inner) => $call,
             AnyChip::Library($inner) => $call,
         }
     };

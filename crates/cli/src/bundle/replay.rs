@@ -120,7 +120,7 @@ fn run(file: &Path, bundle: Bundle, out: &Path) -> Outcome<Value> {
     let started = Instant::now();
     let progress = Progress::new();
     let (parts, prepared) = job.prepare().map_err(in_bundle)?;
-    Ok(document(&prepared.carry_out(parts, &progress, started)))
+    Ok(document(&prepared.carry_out(parts, &progress, started, None)))
 }
 
 /// Where two values differ, the first places first.
