@@ -7,7 +7,7 @@
 //! completions of both queues ([`Patience::beside`](crate::queue::Patience::beside)).
 
 use super::in_flight::InFlight;
-use super::{Device, RunReport};
+use super::{Device, RunReport, Running};
 use crate::RuntimeError;
 use crate::cache::Prepared;
 use crate::event::{Blocking, BufferRead, Event};
@@ -72,6 +72,24 @@ impl<C: HostLink> Device<C> {
     /// Queue `id`, if it is started.
     pub(super) fn queue_of(&self, id: QueueId) -> Option<&CommandQueue> {
         if id == self.at { self.queue.as_ref() } else { self.parked.queue.as_ref() }
+    }
+
+    /// Runs what `lay_out` gives on the present queue, beside whatever is under way in the other,
+    /// for the call `call`.
+    fn run_beside(
+        &mut self,
+        (call, at): (&'static str, CallSite),
+        lay_out: impl FnOnce(&mut Self) -> Result<Vec<Running>, RuntimeError>,
+    ) -> Result<RunReport, RuntimeError> {
+        self.outside_capture(call, at)?;
+        self.alive()?;
+        self.with_all_sub_devices(Self::finish_queue)?;
+        let before = self.statistics();
+        let running = lay_out(self)?;
+        for running in &running {
+            self.meet(&running.program.name, &running.layout.cores)?;
+        }
+        self.run_all(running, &before)
     }
 
     /// The place of queue `id`.
@@ -191,7 +209,17 @@ impl<C: HostLink> OnQueue<'_, C> {
     #[track_caller]
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
         let at = CallSite::here();
-        self.with(|device| device.run_beside(programs, at))
+        self.with(|device| device.run_beside(("run", at), |device| device.lay_out(programs)))
+    }
+
+    /// [`Device::run_prepared`] on this queue, which waits as [`OnQueue::run`] does.
+    ///
+    /// # Errors
+    /// As there; a program that would meet one of the other queue.
+    #[track_caller]
+    pub fn run_prepared(&mut self, programs: &[&Prepared]) -> Result<RunReport, RuntimeError> {
+        let at = CallSite::here();
+        self.with(|device| device.run_beside(("run_prepared", at), |device| device.lay_out_prepared(programs)))
     }
 
     /// [`Device::enqueue_commands`] on this queue.
