@@ -17,6 +17,8 @@ mod shadow;
 #[path = "queue_firmware/sources.rs"]
 mod sources;
 
+#[path = "queue_firmware/captures.rs"]
+mod captures;
 #[path = "queue_firmware/corrupted.rs"]
 mod corrupted;
 #[path = "queue_firmware/exec.rs"]

@@ -153,6 +153,11 @@ impl Rig {
     pub(crate) fn boot_on(board: Board, layout: DispatchLayout, queue: QueueId) -> Self {
         Self::start(ChipConfig::new(board), layout.queue(queue), 0, &prebuilt::cq_kernels().unwrap())
     }
+    /// Boots a P100 and starts the command queue with kernels of choice.
+    pub(crate) fn boot_kernels(kernels: &CqKernels) -> Self {
+        let tiles = DispatchLayout::Dispatcher.queue(QueueId::FIRST);
+        Self::start(ChipConfig::new(Board::P100), tiles, 0, kernels)
+    }
     /// Boots a chip of this configuration and starts queue `queue`, with those before it beside it.
     pub(crate) fn boot_chip(config: ChipConfig, queue: QueueId) -> Self {
         Self::start(config, DispatchLayout::Dispatcher.queue(queue), 0, &prebuilt::cq_kernels().unwrap())
