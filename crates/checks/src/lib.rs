@@ -24,4 +24,4 @@ pub use catalogue::{Certainty, Kind, Row};
 pub use checks::{Checks, MOST};
 pub use finding::{Agent, Code, Finding, Place, Space, Target};
 pub use policy::{Allow, BadPolicy, Level, Policy, Word};
-pub use told::{Source, TellAll, Told};
+pub use told::{Frame, Source, TellAll, Told};

@@ -81,6 +81,9 @@ pub fn replay(args: &ReplayArgs) -> Outcome<Answer> {
     let Manifest { tilework, end, .. } = manifest;
     let (tilework, end, then) = (tilework.clone(), end.clone(), essence(then));
     let report = run(&args.file, bundle, out)?;
+    if report["error"]["class"] == "interrupted" {
+        return Err(Failure::failed("interrupted", "interrupted before the run came to its end"));
+    }
     let mut differences = Vec::new();
     compare("", &then, &essence(&report), &mut differences);
     let same = differences.is_empty();
