@@ -6,10 +6,13 @@ use crate::program::BUILT_IN;
 use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
-use tilework_driver::{Card, HostLink, Inspect, LinkError};
+use tilework_checks::{CheckObserver, Checks, Level};
+use tilework_debugger::DebugLink;
+use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
 use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
 
@@ -21,6 +24,8 @@ pub type Device = tilework_runtime::Device<AnyChip>;
 pub enum AnyChip {
     /// The built-in simulator.
     BuiltIn(Chip),
+    /// The same under a debugger.
+    Debugged(DebugLink),
     /// A library's.
     Library(LibraryChip),
 }
@@ -66,10 +71,19 @@ impl AnyChip {
         }
     }
 
+    /// Has what kernels do looked at, as far as the policy of `checks` wants and the chip shows it.
+    pub fn check(&mut self, checks: &Arc<Mutex<Checks>>) {
+        let wanted = checks.lock().is_ok_and(|checks| checks.policy().level() != Level::Off);
+        if let (Self::BuiltIn(chip), true) = (self, wanted) {
+            chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
+        }
+    }
+
     /// What the coprocessors executed, of a chip that counts it.
     pub fn coverage(&self) -> Option<Coverage> {
         match self {
             Self::BuiltIn(chip) => Some(chip.coverage()),
+            Self::Debugged(link) => link.chip().map(Chip::coverage),
             Self::Library(_) => None,
         }
     }
@@ -117,6 +131,7 @@ macro_rules! each {
     ($chip:expr, $inner:ident => $call:expr) => {
         match $chip {
             AnyChip::BuiltIn($inner) => $call,
+            AnyChip::Debugged($inner) => $call,
             AnyChip::Library($inner) => $call,
         }
     };
@@ -152,5 +167,14 @@ impl HostLink for AnyChip {
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))
+    }
+    fn listens(&self) -> bool {
+        each!(self, chip => HostLink::listens(chip))
+    }
+    fn note(&mut self, note: &Note) {
+        each!(self, chip => HostLink::note(chip, note));
+    }
+    fn settle_observers(&mut self) {
+        each!(self, chip => HostLink::settle_observers(chip));
     }
 }

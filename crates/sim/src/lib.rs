@@ -42,7 +42,7 @@ mod tile;
 mod timing;
 
 pub use bugs::{Bug, Bugs};
-pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
+pub use chip::{Advanced, Chip, ChipConfig, ChipError, ChipStats, CoreView, ReadTicket, Thread};
 pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use late::LateCores;
@@ -52,7 +52,7 @@ pub use probe::{
     Agent, Event, Observer, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
 };
 pub use tensix::Origin;
-pub use tile::{WaitWord, Waiting};
+pub use tile::{Activity, WaitWord, Waiting};
 pub use tilework_abi::addr::Cycle;
 
 pub(crate) use node::{Memory, NEVER, Node};

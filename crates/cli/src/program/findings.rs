@@ -136,7 +136,8 @@ pub fn judge<T>(ran: Outcome<T>, found: Option<&ChecksReport>) -> Outcome<T> {
 }
 
 /// What was found in a run on this device; nothing where nothing is checked.
-pub fn report(device: &Device, checks: &Shared) -> Option<ChecksReport> {
+pub fn report(device: &mut Device, checks: &Shared) -> Option<ChecksReport> {
+    device.settle_observers();
     let checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
     let policy = checks.policy();
     if policy.level() == Level::Off {

@@ -17,6 +17,7 @@ mod expr;
 mod failure;
 mod findings;
 pub mod firmware;
+pub mod gdb;
 mod inspect;
 pub mod kernels;
 mod launches;

@@ -20,6 +20,7 @@ mod events;
 mod fabric;
 #[cfg(test)]
 mod firmware_tests;
+mod inspect;
 mod memory;
 mod port;
 #[cfg(test)]
@@ -63,7 +64,7 @@ const _: () = assert!(tilework_riscv::INSTRN_BUF_BASE == map::INSTRN_BUF_BASE);
 
 /// What a core is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Activity {
+pub enum Activity {
     /// Held in soft reset.
     Held,
     /// Executing.
