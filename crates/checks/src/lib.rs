@@ -28,4 +28,4 @@ pub use checks::{Checks, MOST};
 pub use finding::{Agent, Code, Finding, Place, Space, Target};
 pub use policy::{Allow, BadPolicy, Level, Policy, Word};
 pub use shadow::CheckObserver;
-pub use told::{Source, TellAll, Told};
+pub use told::{Frame, Source, TellAll, Told};
