@@ -385,6 +385,12 @@ impl Chip {
     pub fn settle_observers(&mut self) {
         let now = self.now();
         if let Some(hub) = &mut self.hub {
+            let events = self.scheduler.events();
+            for node in &mut self.nodes {
+                if let AnyNode::Tensix(tile) = node {
+                    tile.settle_counts(now.saturating_sub(1), events);
+                }
+            }
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);
         }

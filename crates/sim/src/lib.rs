@@ -47,7 +47,7 @@ pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
 pub use probe::{
-    Agent, Event, Observer, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
+    Agent, Event, Observer, PacketEvent, PacketKind, PcCount, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
 };
 pub use tensix::Origin;
 pub use tile::{WaitWord, Waiting};

@@ -1,5 +1,6 @@
 //! Events: what happened on the chip, when, where and by whom.
 
+use super::PcCount;
 use crate::Cycle;
 use std::fmt;
 use tilework_abi::noc::NocXy;
@@ -43,13 +44,17 @@ pub enum Agent {
     Coprocessor(Unit),
 }
 
-/// A unit of the coprocessor that accesses L1.
+/// A unit of the coprocessor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Unit {
     /// Unpacker 0 or 1.
     Unpacker(u8),
     /// The packer.
     Packer,
+    /// The matrix unit (FPU).
+    Matrix,
+    /// The vector unit (SFPU).
+    Vector,
     /// The mover (`XMOV` and its command queue).
     Mover,
     /// The scalar unit (`LOADIND`, `STOREIND`, atomics).
@@ -161,7 +166,7 @@ pub enum What {
         /// The core's own copy of the line was read, not L1.
         cached: bool,
     },
-    /// A core stores: every store with [`Wants::ACCESSES`](super::Wants::ACCESSES), stores to
+    /// A core stores, or the scalar unit to a register: every store with [`Wants::ACCESSES`](super::Wants::ACCESSES), stores to
     /// registers with [`Wants::REGISTERS`](super::Wants::REGISTERS), and stores to observed lines of
     /// L1 ([`Observer::lines`](super::Observer::lines)).
     Store {
@@ -211,6 +216,18 @@ pub enum What {
     Blocked(u32),
     /// A core that was parked or blocked goes on (`CORES`).
     Resumed,
+    /// A unit of the coprocessor works (`UNITS`): instructions that follow one another at once are
+    /// one event.
+    Busy {
+        /// The Tensix thread of the last instruction.
+        thread: u8,
+        /// The first cycle in which the unit could take another instruction.
+        until: Cycle,
+    },
+    /// What a core executed since the last of these, by address (`COUNTS`). There is one before
+    /// every store of the core to an observed line, so that counts of kernels that come one after
+    /// the other at the same addresses stay apart, and one when the observers are settled.
+    Counted(Box<[PcCount]>),
 }
 
 /// One event.

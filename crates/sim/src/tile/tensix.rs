@@ -6,6 +6,7 @@ use super::Tile;
 use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
+use crate::probe::{Agent, Unit, Wants, What};
 use crate::tensix::{Hold, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_riscv::{Refuse, Width};
@@ -68,7 +69,19 @@ impl Outside for Reach<'_> {
         load.map(|load| load.value).map_err(|refuse| refused(refuse, addr))
     }
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault> {
-        Reach::store(self, None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))
+        Reach::store(self, None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))?;
+        if let Some(recorder) = &mut self.fabric.recorder
+            && recorder.wants(Wants::REGISTERS)
+        {
+            recorder.record(at, Agent::Coprocessor(Unit::Scalar), 0, What::Store { addr, bytes: 4, value });
+        }
+        Ok(())
+    }
+    #[inline]
+    fn works(&mut self, unit: Unit, thread: usize, from: Cycle, until: Cycle) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.works(unit, thread, from, until);
+        }
     }
 }
 

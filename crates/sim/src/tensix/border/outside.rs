@@ -1,5 +1,6 @@
 //! What the coprocessor sees of its tile.
 
+use crate::probe::Unit;
 use crate::{Cycle, Fault};
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
@@ -29,6 +30,11 @@ pub(crate) trait Outside {
     /// # Errors
     /// As for an access over the NoC.
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault>;
+    /// A unit works for a thread from one cycle to another, for observers.
+    #[inline]
+    fn works(&mut self, unit: Unit, thread: usize, from: Cycle, until: Cycle) {
+        let _ = (unit, thread, from, until);
+    }
 }
 
 /// Why an agent of the coprocessor did not do its step. Nothing has changed.

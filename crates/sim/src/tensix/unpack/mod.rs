@@ -24,6 +24,7 @@ use super::config::Refusal;
 use super::coprocessor::{Attempt, Coprocessor, Issue, THREADS};
 use super::number::{src_of_bf16, src_of_fp16};
 use super::src::{ROWS, Src};
+use crate::probe::Unit;
 use crate::{Cycle, FaultClass, NEVER, timing};
 use moves::Registers;
 use plan::{At, Context, Plan};
@@ -328,7 +329,7 @@ impl Coprocessor {
     }
 
     /// Starts the first job, if its bank is the unpackers'.
-    fn start_job(&mut self, unit: usize, now: Cycle, outside: &impl Outside) -> Result<bool, Hold> {
+    fn start_job(&mut self, unit: usize, now: Cycle, outside: &mut impl Outside) -> Result<bool, Hold> {
         let Self { unpackers, src, dst, .. } = self;
         let Some(job) = unpackers.units[unit].jobs.front() else { return Ok(false) };
         let bank = &mut src.0[unit];
@@ -352,6 +353,7 @@ impl Coprocessor {
             }
             Work::Nothing => (timing::TENSIX_UNIT, 0),
         };
+        outside.works(Unit::Unpacker(unit as u8), job.at.thread, now, now + busy);
         let unpacker = &mut unpackers.units[unit];
         (unpacker.until, unpacker.wants) = (Some(now + busy), wants);
         Ok(true)
