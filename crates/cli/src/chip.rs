@@ -9,7 +9,7 @@ use std::path::Path;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
-use tilework_driver::{Card, HostLink, Inspect, LinkError};
+use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
 use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
 
@@ -142,5 +142,11 @@ impl HostLink for AnyChip {
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))
+    }
+    fn listens(&self) -> bool {
+        each!(self, chip => HostLink::listens(chip))
+    }
+    fn note(&mut self, note: &Note) {
+        each!(self, chip => HostLink::note(chip, note));
     }
 }

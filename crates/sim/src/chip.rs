@@ -24,6 +24,7 @@ use tilework_abi::board::{self, Board, DramMap, Harvesting};
 use tilework_abi::grid;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_driver::Note;
 
 /// The configuration of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -379,6 +380,21 @@ impl Chip {
             }
         }
         self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
+    }
+
+    /// Whether there are observers.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.hub.is_some()
+    }
+
+    /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
+    pub fn note(&mut self, note: &Note) {
+        self.settle_observers();
+        let now = self.now();
+        if let Some(hub) = &mut self.hub {
+            hub.note(now, note);
+        }
     }
 
     /// Hands to the observers what they have not seen of the time before [`Chip::now`].

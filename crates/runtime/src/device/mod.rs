@@ -11,6 +11,7 @@ mod blame;
 mod close;
 mod enqueue;
 mod invariants;
+mod notes;
 mod on_queue;
 mod order;
 mod run;
@@ -285,6 +286,8 @@ pub struct Device<C> {
     transfer_bytes: usize,
     /// Programs run to their end.
     programs: u64,
+    /// Launches that observers of the chip were told of.
+    launches: u64,
     progress: Option<ProgressCall>,
     /// Why the device is unusable.
     lost: Option<RuntimeError>,
@@ -378,9 +381,11 @@ impl<C: HostLink> Device<C> {
             cycles_in_flight: 0,
             transfer_bytes: 0,
             programs: 0,
+            launches: 0,
             progress: None,
             lost: None,
         };
+        device.tell_firmware();
         device.start()?;
         let DeviceConfig { board, dispatch, layout, .. } = config;
         let (board, workers) = (board.name(), device.workers.len());
