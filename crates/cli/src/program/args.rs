@@ -1,5 +1,6 @@
 //! Options that only kernel programs have.
 
+use super::inspect::ChecksArgs;
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
@@ -62,6 +63,8 @@ pub struct KernelRunArgs {
     /// with the same report.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
+    #[command(flatten)]
+    pub checks: ChecksArgs,
 }
 
 /// For which board a kernel program is checked, and what its outputs are compared with.
@@ -76,6 +79,8 @@ pub struct KernelCheckArgs {
     pub expect: Option<PathBuf>,
     #[command(flatten)]
     pub tolerance: ToleranceArgs,
+    #[command(flatten)]
+    pub checks: ChecksArgs,
 }
 
 /// For which board and arrays a kernel program is checked or shown.

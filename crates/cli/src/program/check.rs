@@ -19,6 +19,7 @@ use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_checks::Allow;
 use tilework_runtime::KernelImage;
 use toml::Spanned;
 
@@ -70,6 +71,7 @@ impl Plan {
             planner.args("common_args.trisc", &common.trisc),
         ];
         let (launches, tables) = planner.launches(file);
+        let allow = planner.allow(file);
         let steps = planner.steps(&Named { file, buffers: &buffers, launches: &tables });
         let Planner { globals, wrong, .. } = planner;
         let (name, name_span) = (file.name.get_ref().clone(), file.name.span());
@@ -86,6 +88,7 @@ impl Plan {
             roles,
             launches,
             steps,
+            allow,
             name_span,
             common_args,
             source,
@@ -199,6 +202,15 @@ impl Planner<'_> {
                 }
             }
         }
+    }
+
+    /// The findings that the file allows.
+    fn allow(&mut self, file: &ProgramFile) -> Vec<Allow> {
+        let read = |text: &Spanned<String>| {
+            Allow::parse(text.get_ref()).map_err(|error| self.source.error(text.span(), format!("allow: {error}")))
+        };
+        let read: Vec<_> = file.allow.iter().map(read).collect();
+        read.into_iter().filter_map(|allow| self.wrong.keep(allow)).collect()
     }
 
     fn cbs(&mut self, file: &ProgramFile) -> Vec<PlannedCb> {

@@ -3,6 +3,7 @@
 use super::args::KernelCheckArgs;
 use super::execute::Work;
 use super::failure::{failure, stopped_at};
+use super::findings::{self, ChecksReport};
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::run::{NO_RANDOM_INPUTS, laid_out, watch};
@@ -20,8 +21,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
 use std::path::Path;
+use tilework_checks::Policy;
 use tilework_dtype::DType;
 use tilework_engine::Tolerance;
+use tilework_runtime::DeviceConfig;
 
 /// What came of a program. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -31,6 +34,8 @@ struct ProgramCheck {
     board: &'static str,
     passed: bool,
     outputs: Vec<OutputRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checks: Option<ChecksReport>,
 }
 
 /// Runs a program and compares; a mismatch is a failed run. `folder` has the expected outputs.
@@ -45,7 +50,8 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
         .iter()
         .map(|(name, _)| inputs::open(&folder.join(format!("{name}.npy")), None))
         .collect::<Outcome<_>>()?;
-    let found = run(file, chip, &plan, &inputs)?;
+    let policy = own.checks.policy(&plan, true)?;
+    let (found, checks) = run(file, chip, &plan, &inputs, policy)?;
     let mut outputs = Vec::new();
     for (((_, buffer), (name, found)), expected) in plan.outputs().into_iter().zip(found).zip(&expected) {
         let dtype = plan.buffers[buffer].dtype;
@@ -54,24 +60,32 @@ pub fn check(file: &Path, own: &KernelCheckArgs, folder: &Path) -> Outcome<Answe
     }
     let passed = outputs.iter().all(|row| row.passed);
     let (file, program) = (file.display().to_string(), plan.name.clone());
-    let report = ProgramCheck { file, program, board: plan.board.name(), passed, outputs };
+    let report = ProgramCheck { file, program, board: plan.board.name(), passed, outputs, checks };
     let failure = (!passed).then(|| Failure::failed("mismatch", "the outputs are not as expected"));
     Ok(Answer::new(report, ProgramCheck::text).failing(failure))
 }
 
-/// Runs a program on a chip; its outputs.
-fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>) -> Outcome<Vec<(String, Array)>> {
+/// What a run gives: its outputs, and what was found.
+type Ran = (Vec<(String, Array)>, Option<ChecksReport>);
+
+/// Runs a program on a chip.
+fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>, policy: Policy) -> Outcome<Ran> {
     let failed = |error| failure(file, error);
-    let mut device = Device::open(chip, plan.device()).map_err(failed)?;
+    let checks = findings::shared(policy);
+    let config = DeviceConfig { remember_programs: true, ..plan.device() };
+    let mut device = Device::open(chip, config).map_err(failed)?;
     let placed = place(device.memory().map_err(failed)?, plan)?;
     let programs = programs(plan, &placed)?;
     let work = Work { plan, placed: &placed, programs: &programs, inputs };
     work.upload(&mut device).map_err(failed)?;
     laid_out(&device, plan, &programs)?;
     let progress = Progress::new();
-    watch(&mut device, &progress);
-    let mut ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped))?;
-    work.outputs(&mut device, ran.take_reads()).map_err(failed)
+    watch(&mut device, &progress, &checks);
+    let ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped));
+    let found = findings::report(&device, &checks);
+    let mut ran = findings::judge(ran, found.as_ref())?;
+    let outputs = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
+    Ok((outputs, found))
 }
 
 /// The customary tolerance for an output: exact for integers, as wide as the type for floats.
@@ -85,6 +99,7 @@ fn usual(dtype: DType) -> Tolerance {
 
 impl ProgramCheck {
     fn text(&self, out: &mut dyn Write) -> Result<()> {
-        self.outputs.iter().try_for_each(|row| writeln!(out, "{row}"))
+        self.outputs.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+        out.write_all(self.checks.as_ref().map_or("", ChecksReport::text).as_bytes())
     }
 }

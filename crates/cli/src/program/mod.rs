@@ -14,7 +14,9 @@ mod cores;
 mod execute;
 mod expr;
 mod failure;
+mod findings;
 pub mod firmware;
+mod inspect;
 pub mod kernels;
 mod launches;
 mod lower;
@@ -42,6 +44,7 @@ use crate::comparison::ToleranceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::kinds::{About, Kind, Request};
 use args::{KernelCheckArgs, KernelRunArgs, KernelShowArgs};
+use inspect::ChecksArgs;
 
 /// The kind of kernel programs.
 pub struct KernelProgram;
@@ -64,7 +67,8 @@ impl Kind for KernelProgram {
     }
 
     fn check(request: &Request<'_, CheckArgs, KernelCheckArgs>) -> Outcome<Answer> {
-        match (&request.own.expect, request.first_given::<ToleranceArgs>()) {
+        let of_runs = request.first_given::<ToleranceArgs>().or_else(|| request.first_given::<ChecksArgs>());
+        match (&request.own.expect, of_runs) {
             (Some(folder), _) => compare::check(&request.common.file, &request.own, folder),
             (None, None) => overview::check(&request.common.file, &request.own.plan),
             (None, Some(option)) => {

@@ -1,6 +1,7 @@
 //! The report of a kernel program's run.
 
 use super::execute::StepReport;
+use super::findings::ChecksReport;
 use crate::array::shape_text;
 use crate::output::OutputFile;
 use serde::Serialize;
@@ -81,6 +82,9 @@ pub struct KernelReport {
     /// The whole session: start of the board, transfers of arrays, the program. The counts above
     /// are the program's alone.
     pub session: SessionCounts,
+    /// What was found; absent where nothing was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<ChecksReport>,
     /// The output arrays by name.
     pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.
@@ -205,6 +209,7 @@ impl KernelReport {
             let shape = shape_text(&output.shape);
             out += &format!("  {name} -> {} {} {shape} sha256 {}\n", output.file, output.dtype, &output.sha256[..16]);
         }
+        out += self.checks.as_ref().map_or("", ChecksReport::text);
         out
     }
 }

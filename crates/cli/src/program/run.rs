@@ -3,6 +3,7 @@
 use super::args::{DispatchName, KernelRunArgs, TransfersName};
 use super::execute::{Executed, Work};
 use super::failure::{failure, not_started, stopped_at};
+use super::findings;
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
@@ -39,7 +40,9 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
     let prepared = Prepared::read(args, own)?;
     progress.next();
-    let config = config(own, &prepared.plan);
+    let checks = findings::shared(own.checks.policy(&prepared.plan, own.chip.library.is_none())?);
+    let mut config = config(own, &prepared.plan);
+    config.remember_programs = own.chip.library.is_none();
     let opened = open(prepared.chip, config, prepared.firmware, prepared.queue);
     let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
@@ -50,10 +53,12 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     work.upload(&mut device).map_err(failed)?;
     laid_out(&device, &plan, &programs)?;
     progress.next();
-    watch(&mut device, &progress);
+    watch(&mut device, &progress, &checks);
     let clock = Instant::now();
     let ran = work.execute(&mut device).map_err(|stopped| stopped_at(&args.program, &plan, stopped));
     let host_seconds = clock.elapsed().as_secs_f64();
+    let found = findings::report(&device, &checks);
+    let ran = findings::judge(ran, found.as_ref());
     let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
     let finished = ran.and_then(|mut ran| {
         progress.next();
@@ -69,7 +74,8 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
         }
     };
     let session = session(&device, started.elapsed().as_secs_f64());
-    let report = report(own, &plan, ran, host_seconds, session, outputs);
+    let mut report = report(own, &plan, ran, host_seconds, session, outputs);
+    report.checks = found;
     Ok(Answer::new(report, |report, out| write!(out, "{}", report.text())))
 }
 
@@ -178,12 +184,13 @@ fn config(own: &KernelRunArgs, plan: &Plan) -> DeviceConfig {
     config
 }
 
-/// Shows how far the runs of a device have come, and ends them when the user interrupts.
-pub(super) fn watch(device: &mut Device, progress: &Progress) {
-    let (mut bar, interrupted) = (progress.clone(), interrupt::flag());
+/// Shows how far the runs of a device have come, and ends them when the user interrupts or a
+/// finding is an error.
+pub(super) fn watch(device: &mut Device, progress: &Progress, checks: &findings::Shared) {
+    let (mut bar, interrupted, checks) = (progress.clone(), interrupt::flag(), checks.clone());
     device.on_progress(move |now| {
         bar.cycles(now.cycles, now.until);
-        match interrupted.load(Ordering::Relaxed) {
+        match interrupted.load(Ordering::Relaxed) || findings::ends(&checks) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -302,6 +309,7 @@ fn report(
         queue: steps,
         core_timing: own.core_timing.then(|| times.collect()),
         session,
+        checks: None,
         outputs,
         timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
     }

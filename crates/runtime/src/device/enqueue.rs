@@ -438,6 +438,7 @@ impl<C: HostLink> Device<C> {
 
     /// Notes a program that is put into the queue.
     pub(super) fn add_in_flight(&mut self, running: Running) {
+        self.remember(&running);
         // More programs than memory holds would be needed to pass the end of the count.
         self.cycles_in_flight += running.usual_cycles();
         self.in_flight.push_back(running);

@@ -295,6 +295,7 @@ impl<C: HostLink> Device<C> {
             };
             self.parked.queue = beside;
             self.note_all_completed();
+            batch.iter().for_each(|running| self.remember(running));
             match result {
                 Ok(part) => reports.extend(part),
                 Err(error) => return Err(self.explain(error, &batch)),
