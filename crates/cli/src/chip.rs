@@ -11,7 +11,7 @@ use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, Observer};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -53,6 +53,13 @@ impl AnyChip {
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
+        }
+    }
+
+    /// Adds an observer; the chip of a library has none.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        if let Self::BuiltIn(chip) = self {
+            chip.observe(observer);
         }
     }
 
@@ -145,6 +152,9 @@ impl HostLink for AnyChip {
     }
     fn listens(&self) -> bool {
         each!(self, chip => HostLink::listens(chip))
+    }
+    fn settle(&mut self) {
+        each!(self, chip => HostLink::settle(chip));
     }
     fn note(&mut self, note: &Note) {
         each!(self, chip => HostLink::note(chip, note));

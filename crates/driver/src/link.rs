@@ -108,6 +108,8 @@ pub trait HostLink {
     fn listens(&self) -> bool {
         false
     }
+    /// Tells those who observe the chip everything that has happened so far.
+    fn settle(&mut self) {}
     /// Takes a note of what the host does. It has no effect on the chip.
     fn note(&mut self, note: &Note) {
         let _ = note;

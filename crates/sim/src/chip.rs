@@ -390,9 +390,10 @@ impl Chip {
 
     /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
     pub fn note(&mut self, note: &Note) {
-        self.settle_observers();
         let now = self.now();
         if let Some(hub) = &mut self.hub {
+            hub.take(self.scheduler.events(), now);
+            hub.hand_over(now);
             hub.note(now, note);
         }
     }

@@ -78,6 +78,9 @@ impl HostLink for Chip {
     fn listens(&self) -> bool {
         self.is_observed()
     }
+    fn settle(&mut self) {
+        self.settle_observers();
+    }
     fn note(&mut self, note: &Note) {
         Self::note(self, note);
     }

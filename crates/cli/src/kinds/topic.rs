@@ -21,7 +21,8 @@ pub struct Topic {
 }
 
 /// All topics.
-pub static TOPICS: [Topic; 1] = [Topic { word: "inspect", heading: INSPECT, about: "checks and what is allowed" }];
+pub static TOPICS: [Topic; 1] =
+    [Topic { word: "inspect", heading: INSPECT, about: "checks, what is allowed, timeline, page" }];
 
 impl Topic {
     /// The topic that a word names.

@@ -24,6 +24,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use tilework_abi::l1::WORKER;
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, QueueId, RuntimeError, Transfers};
@@ -38,11 +39,13 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     interrupt::flag();
     let progress = Progress::new();
     let started = Instant::now();
-    let prepared = Prepared::read(args, own)?;
+    let mut prepared = Prepared::read(args, own)?;
     progress.next();
     let checks = findings::shared(own.checks.policy(&prepared.plan, own.chip.library.is_none())?);
     let mut config = config(own, &prepared.plan);
     config.remember_programs = own.chip.library.is_none();
+    let map = prepared.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
+    let look = own.look.begin(&mut prepared.chip, map)?;
     let opened = open(prepared.chip, config, prepared.firmware, prepared.queue);
     let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
     progress.next();
@@ -59,7 +62,9 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     let host_seconds = clock.elapsed().as_secs_f64();
     let found = findings::report(&device, &checks);
     let ran = findings::judge(ran, found.as_ref());
+    let looked = look.finish(&mut device, &plan.name, ran.as_ref().err());
     let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
+    let captured = both(captured, looked);
     let finished = ran.and_then(|mut ran| {
         progress.next();
         let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
@@ -102,6 +107,7 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    own.look.refuse(own.chip.library.is_none())?;
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
     }
@@ -147,6 +153,8 @@ impl Prepared {
         let targets = Targets::new()
             .outputs(&args.out, names)
             .option("--coverage", own.coverage.as_deref())
+            .option("--trace", own.look.trace.as_deref())
+            .option("--html", own.look.html.as_deref())
             .option("--capture", own.capture.as_deref())
             .option("--capture", second.as_deref());
         targets.prepare(&read)?;

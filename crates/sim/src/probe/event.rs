@@ -150,6 +150,11 @@ pub struct PacketEvent {
     pub addr: u64,
     /// Bytes that it reads, or carries.
     pub len: u32,
+    /// Cycles for which it holds each link: its flits.
+    pub flits: u32,
+    /// The physical columns and rows, as of NoC 0, of the routers where it enters and leaves the
+    /// NoC; none for a multicast, whose way is a tree, where it leaves.
+    pub way: Option<[(u8, u8); 2]>,
 }
 
 /// What happened. Cores' accesses come in the program order of the core.
