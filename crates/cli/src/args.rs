@@ -6,6 +6,7 @@
 use crate::answer::{ReportArgs, ReportOrJsonArgs};
 use crate::board_file;
 use crate::board_option::LayoutOption;
+use crate::bundle::ReplayArgs;
 use crate::disasm::DisasmArgs;
 use crate::explain::ExplainArgs;
 use crate::kinds::{Focus, KindRow, Topic, Verb, add_options, focus, help_after};
@@ -85,6 +86,8 @@ pub enum Command {
     LinkKernel(LinkKernelArgs),
     /// Say what a finding, a fault or a code means, with an example and its repair
     Explain(ExplainArgs),
+    /// Repeat a run from its crash bundle, and compare how it ends
+    Replay(ReplayArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands

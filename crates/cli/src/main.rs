@@ -12,6 +12,7 @@ mod board;
 mod board_file;
 mod board_option;
 mod board_report;
+mod bundle;
 mod chip;
 mod comparison;
 mod cq;
@@ -113,6 +114,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
         Command::Explain(args) => {
             answer::finish(of("explanation", "explain", args.report.report), explain::explain(&args))
         }
+        Command::Replay(args) => answer::finish(of("bundle", "replay", args.report.report), bundle::replay(&args)),
         Command::LinkKernel(args) => {
             answer::finish(of("elf", "link-kernel", args.report.report), link_kernel::link(&args))
         }

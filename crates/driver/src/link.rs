@@ -108,12 +108,12 @@ pub trait HostLink {
     fn listens(&self) -> bool {
         false
     }
-    /// Tells those who observe the chip everything that has happened so far.
-    fn settle(&mut self) {}
     /// Takes a note of what the host does. It has no effect on the chip.
     fn note(&mut self, note: &Note) {
         let _ = note;
     }
+    /// Shows those who observe the chip all that has happened so far.
+    fn settle_observers(&mut self) {}
 }
 
 /// Cycles between two looks of [`HostLink::wait_words`] at one word (estimate: a microsecond).

@@ -29,6 +29,8 @@ type Series = Vec<u64>;
 /// Collects what a page shows.
 #[derive(Clone, Debug)]
 pub struct Picture {
+    /// When the first program was announced: the start of the board before it is not shown.
+    start: Option<Cycle>,
     width: Cycle,
     /// Cycles of kernels and of waiting, of all cores of a tile.
     tiles: BTreeMap<NocXy, [Series; 2]>,
@@ -49,6 +51,7 @@ pub struct Picture {
 impl Default for Picture {
     fn default() -> Self {
         Self {
+            start: None,
             width: FIRST_WIDTH,
             tiles: BTreeMap::new(),
             links: BTreeMap::new(),
@@ -66,7 +69,12 @@ impl Default for Picture {
 const LAUNCHES: usize = 500;
 
 impl Picture {
-    /// Makes room for a cycle.
+    /// Cycles since the first program was announced.
+    fn since_start(&self, at: Cycle) -> Option<Cycle> {
+        at.checked_sub(self.start?)
+    }
+
+    /// Makes room for a cycle since the start.
     fn reach(&mut self, at: Cycle) {
         while at / self.width >= BINS as Cycle {
             self.width *= 2;
@@ -76,6 +84,7 @@ impl Picture {
     }
 
     fn span(&mut self, tile: NocXy, which: usize, from: Cycle, to: Cycle) {
+        let Some((from, to)) = self.since_start(from).zip(self.since_start(to)) else { return };
         self.reach(to);
         let width = self.width;
         let series = &mut self.tiles.entry(tile).or_default()[which];
@@ -88,6 +97,7 @@ impl Picture {
     }
 
     fn packet(&mut self, at: Cycle, spot: Spot, noc: u8, leaves: bool, packet: &PacketEvent) {
+        let Some(at) = self.since_start(at) else { return };
         self.reach(at);
         let bin = at / self.width;
         if let (true, Some([from, to])) = (leaves, packet.way) {
@@ -110,11 +120,12 @@ impl Picture {
         for (place, since) in std::mem::take(&mut self.waiting) {
             self.span(place.tile, 1, since, at);
         }
-        self.reach(at);
+        self.reach(self.since_start(at).unwrap_or(0));
     }
 
     /// What the page shows, as data.
     fn data(&self, title: &str, cycles: Cycle, scene: Option<&str>) -> Value {
+        let cycles = self.since_start(cycles).unwrap_or(0);
         let bins = (cycles / self.width + 1).min(BINS as Cycle);
         let place = |spot: Spot| self.places.iter().filter(move |(_, at)| **at == spot).map(|(place, _)| *place);
         let tiles = self.tiles.iter().map(|(tile, [busy, waiting])| {
@@ -130,6 +141,7 @@ impl Picture {
         let buffers = self.buffers.values().map(|(buffer, freed)| buffer_data(buffer, *freed));
         json!({
             "title": title,
+            "start": self.start,
             "cycles": cycles,
             "width": self.width,
             "bins": bins,
@@ -211,8 +223,11 @@ impl Listener for Picture {
                     *freed = true;
                 }
             }
-            Activity::Launch(launch) if self.launches.len() < LAUNCHES => {
-                self.launches.push((at, launch.program.clone()));
+            Activity::Launch(launch) => {
+                self.start.get_or_insert(at);
+                if self.launches.len() < LAUNCHES {
+                    self.launches.push((at, launch.program.clone()));
+                }
             }
             _ => {}
         }

@@ -113,7 +113,7 @@ impl Tracker {
         Some(Arc::new(Kernel {
             launch: Some(launch.number),
             program: launch.program.as_str().into(),
-            role: role.map_or("", |role| role.name.as_str()).into(),
+            role: role.map_or("", |role| role.name.trim_matches('"')).into(),
             name: code.map_or("(firmware)", |code| code.name.as_str()).into(),
             text: code.map_or(0..0, |code| code.text.clone()),
         }))
@@ -259,8 +259,11 @@ impl Tracker {
         let go = self.map.go.get();
         let Some(state) = self.tiles.get_mut(&tile) else { return };
         if state.queue && PREFETCH_Q.contains(L1Addr::new(addr)) {
-            let entries = i64::from(packet.len / PREFETCH_Q_ENTRY_SIZE);
-            return self.queue_level(at, tile, entries);
+            // The host clears the whole queue with longer ones before it starts.
+            if packet.len == PREFETCH_Q_ENTRY_SIZE {
+                self.queue_level(at, tile, 1);
+            }
+            return;
         }
         let is_go = (go..go + 4 * GO_ENTRIES).contains(&addr) && packet.len <= 4 * GO_ENTRIES;
         let brisc = &state.cores[Processor::Brisc.index()];
@@ -317,7 +320,7 @@ impl Tracker {
             },
             (Spot::Tensix(tile), Agent::Coprocessor(unit)) => match event.what {
                 What::Busy { thread, until } => self.tell(event.at, &Activity::Works(tile, unit, thread, until)),
-                What::Store { addr, bytes, value } => self.stored(event.at, tile, None, addr, bytes, value),
+                What::UnitStore { addr, value, .. } => self.stored(event.at, tile, None, addr, 4, value),
                 _ => {}
             },
             _ => {}

@@ -78,11 +78,11 @@ impl HostLink for Chip {
     fn listens(&self) -> bool {
         self.is_observed()
     }
-    fn settle(&mut self) {
-        self.settle_observers();
-    }
     fn note(&mut self, note: &Note) {
         Self::note(self, note);
+    }
+    fn settle_observers(&mut self) {
+        Self::settle_observers(self);
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::cores::{self, Choice};
 use super::expr::{Expr, ExprError};
-use super::kernels;
 use super::plan::{Arg, Plan, PlannedCb, PlannedKernel, PlannedRole, PlannedSemaphore};
 use super::schema::{BufferDecl, CbDecl, KernelDecl, ProgramFile, RoleDecl, SemaphoreDecl, Use, Value};
 use super::scope::Globals;
@@ -372,7 +371,9 @@ impl Planner<'_> {
         let label = decl.elf.get_ref().clone();
         let failed =
             |e: &dyn std::fmt::Display| self.source.error(decl.elf.span(), format!("{}: {e}", processor.name()));
-        let image = kernels::load(self.source.folder(), &label)
+        let image = self
+            .source
+            .kernel(&label)
             .map_err(|e| failed(&e))
             .and_then(|elf| KernelImage::load(&label, elf, processor).map_err(|e| failed(&e)));
         let image = self.wrong.keep(image).map(Arc::new);

@@ -5,7 +5,7 @@ use crate::chip::Device;
 use crate::failure::{Failure, Outcome};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_abi::noc::NocXy;
 use tilework_checks::{Agent, Allow, Checks, Code, Finding, Level, Place, Policy, Source, Space, TellAll, Told};
@@ -135,7 +135,8 @@ pub fn judge<T>(ran: Outcome<T>, found: Option<&ChecksReport>) -> Outcome<T> {
 }
 
 /// What was found in a run on this device; nothing where nothing is checked.
-pub fn report(device: &Device, checks: &Shared) -> Option<ChecksReport> {
+pub fn report(device: &mut Device, checks: &Shared) -> Option<ChecksReport> {
+    device.settle_observers();
     let checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
     let policy = checks.policy();
     if policy.level() == Level::Off {
@@ -214,6 +215,11 @@ fn text(all: &TellAll) -> String {
 }
 
 impl FindingData {
+    /// What makes it the same finding in another run.
+    pub fn key(&self) -> (&'static str, Option<&str>, Option<u32>) {
+        (self.id, self.place.core.as_deref(), self.place.pc)
+    }
+
     fn of(told: Told) -> Self {
         let Told { finding, source, other_source, tiles } = told;
         let Finding { check, place, what, other, missing, count } = finding;
@@ -228,6 +234,12 @@ impl FindingData {
             count,
             tiles: TileData::all(&tiles),
         }
+    }
+}
+
+impl fmt::Display for FindingData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.id, self.what)
     }
 }
 

@@ -4,6 +4,7 @@
 use super::plan::Plan;
 use crate::failure::{Failure, Outcome};
 use crate::kinds::INSPECT;
+use std::path::PathBuf;
 use tilework_checks::{Allow, Level, Policy, Word};
 
 /// What is looked for while a program runs.
@@ -19,6 +20,21 @@ pub struct ChecksArgs {
     /// ID@FILE:LINE); once for each. `tilework explain` lists the ids.
     #[arg(long, value_name = "ID[@PLACE]", value_parser = allow)]
     pub allow: Vec<Allow>,
+}
+
+/// What is kept of a run that fails.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = INSPECT)]
+pub struct BundleArgs {
+    /// Keep everything that the run was made of in FILE (a zip archive) when it ends with a fault,
+    /// a deadlock, a finding or an exhausted budget; `tilework replay FILE` repeats it. A deadlock
+    /// or an exhausted budget has a bundle without this, too, beside the folder of --out:
+    /// OUT-deadlock-HASH.zip. Needs the built-in chip.
+    #[arg(id = "bundle", long = "bundle", value_name = "FILE", conflicts_with = "no_bundle")]
+    pub file: Option<PathBuf>,
+    /// Keep nothing of a run that hangs.
+    #[arg(long)]
+    pub no_bundle: bool,
 }
 
 /// Reads a word of `--checks`.

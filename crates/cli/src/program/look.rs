@@ -57,7 +57,7 @@ impl LookArgs {
     ///
     /// # Errors
     /// The first of them.
-    pub fn refuse(&self, is_built_in: bool) -> Outcome<()> {
+    pub fn refuse(&self, is_built_in: bool, is_debugged: bool) -> Outcome<()> {
         let given = [(self.trace.is_some(), "--trace"), (self.html.is_some(), "--html")];
         let of_trace =
             [(self.trace_cycles.is_some(), "--trace-cycles"), (!self.trace_tiles.is_empty(), "--trace-tiles")];
@@ -66,6 +66,10 @@ impl LookArgs {
         }
         if let Some((_, option)) = given.iter().find(|(given, _)| *given && !is_built_in) {
             return Err(Failure::option(option, " needs the built-in chip: leave out --chip"));
+        }
+        // A debugger goes back, and what was seen then would be seen again.
+        if let Some((_, option)) = given.iter().find(|(given, _)| *given && is_debugged) {
+            return Err(Failure::option(option, " needs a run without --gdb"));
         }
         Ok(())
     }

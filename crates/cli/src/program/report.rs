@@ -3,6 +3,7 @@
 use super::execute::StepReport;
 use super::findings::ChecksReport;
 use crate::array::shape_text;
+use crate::bundle;
 use crate::output::OutputFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -85,6 +86,9 @@ pub struct KernelReport {
     /// What was found; absent where nothing was looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<ChecksReport>,
+    /// The bundle of the run, if one was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
     /// The output arrays by name.
     pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.
@@ -210,6 +214,9 @@ impl KernelReport {
             out += &format!("  {name} -> {} {} {shape} sha256 {}\n", output.file, output.dtype, &output.sha256[..16]);
         }
         out += self.checks.as_ref().map_or("", ChecksReport::text);
+        if let Some(file) = &self.bundle {
+            out += &format!("{}\n", bundle::told(file.as_ref()));
+        }
         out
     }
 }

@@ -5,7 +5,6 @@ use crate::RuntimeError;
 use crate::explain::{Lane, Scene};
 use crate::queue::{CommandQueue, Sent, Waited};
 use std::rc::Rc;
-use tilework_abi::convert::usize_of;
 use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
 
 impl<C: HostLink> Device<C> {
@@ -16,7 +15,7 @@ impl<C: HostLink> Device<C> {
 
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
-        let parked: Vec<Running> = self.parked.in_flight.iter().cloned().collect();
+        let parked = self.parked.in_flight.programs();
         let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
         let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));
         let scene = self.scene((first, batch, &own_sent), (&parked, &parked_sent));
@@ -50,7 +49,7 @@ impl<C: HostLink> Device<C> {
         (first, batch, sent): (usize, &'a [Running], &'a [Sent]),
         (parked, parked_sent): (&'a [Running], &'a [Sent]),
     ) -> Scene<'a> {
-        let first_parked = usize_of(self.parked.first_in_flight);
+        let first_parked = self.parked.in_flight.first();
         let parked = |queue| Lane { queue, sent: parked_sent, first: first_parked, batch: parked };
         Scene {
             board: self.config.board,

@@ -10,6 +10,7 @@ mod bank_table;
 mod blame;
 mod close;
 mod enqueue;
+mod in_flight;
 mod invariants;
 mod notes;
 mod on_queue;
@@ -25,6 +26,7 @@ mod trace;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};
+use in_flight::InFlight;
 use on_queue::Lane;
 pub use on_queue::OnQueue;
 use order::Order;
@@ -46,7 +48,6 @@ use crate::memory::{Allocator, AllocatorConfig, MemorySpace, WorkerCores};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
@@ -282,11 +283,8 @@ pub struct Device<C> {
     tracing: trace::Tracing,
     /// Its number in this process, which its events carry.
     number: u64,
-    /// Programs in the queue, oldest first, and the number of the oldest.
-    in_flight: VecDeque<Running>,
-    first_in_flight: u64,
-    /// The cycles that the budget of a wait has for them.
-    cycles_in_flight: Cycle,
+    /// Programs in the queue.
+    in_flight: InFlight,
     /// Bytes of the transfers in the queue.
     transfer_bytes: usize,
     /// Programs run to their end.
@@ -383,9 +381,7 @@ impl<C: HostLink> Device<C> {
             launcher,
             tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
-            in_flight: VecDeque::new(),
-            first_in_flight: 0,
-            cycles_in_flight: 0,
+            in_flight: InFlight::default(),
             transfer_bytes: 0,
             programs: 0,
             launches: 0,

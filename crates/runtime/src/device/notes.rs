@@ -9,11 +9,6 @@ use tilework_abi::cq::layout::QueueId;
 use tilework_driver::{ArgumentsNote, CbNote, FirmwareNote, HostLink, LaunchNote, Note, QueueNote, RoleNote};
 
 impl<C: HostLink> Device<C> {
-    /// Tells those who observe the chip everything that has happened so far.
-    pub fn settle_observers(&mut self) {
-        self.card.link_mut().settle();
-    }
-
     /// Tells of the firmware and the command queues that are about to be started, and keeps notes of
     /// memory from now on, if anybody listens.
     pub(super) fn tell_firmware(&mut self) {
@@ -52,6 +47,12 @@ impl<C: HostLink> Device<C> {
                 self.card.link_mut().note(&note);
             }
         }
+    }
+
+    /// Shows those who observe the chip all that has happened so far.
+    pub fn settle_observers(&mut self) {
+        self.tell_memory();
+        self.card.link_mut().settle_observers();
     }
 
     /// Tells of a launch that is about to be put into a queue.

@@ -178,6 +178,14 @@ impl FirmwareImage {
         let (name, processor, text) = (self.name.clone(), self.processor, self.text.clone());
         CodeNote { name, processor, text, local: 0..0, code: Arc::default() }
     }
+    /// Where the code lies in L1.
+    pub fn text(&self) -> Range<u32> {
+        self.text.clone()
+    }
+    /// The ELF file.
+    pub fn elf(&self) -> &Arc<[u8]> {
+        &self.elf
+    }
     /// What kernels may be linked with, on this map.
     pub(crate) fn exports(&self, map: &MemoryMap) -> Exports {
         Exports::read(&self.name, &self.elf, map.bank_table.get())
@@ -382,6 +390,10 @@ impl KernelImage {
     /// Where it was linked.
     pub fn link_base(&self) -> u32 {
         self.link_base
+    }
+    /// The ELF file.
+    pub fn elf(&self) -> &Arc<[u8]> {
+        &self.elf
     }
 
     /// Whether the loader stores words for it ([`Binding`]), as for kernels of our own.

@@ -171,7 +171,7 @@ pub enum What {
         /// The core's own copy of the line was read, not L1.
         cached: bool,
     },
-    /// A core stores, or the scalar unit to a register: every store with [`Wants::ACCESSES`](super::Wants::ACCESSES), stores to
+    /// A core stores: every store with [`Wants::ACCESSES`](super::Wants::ACCESSES), stores to
     /// registers with [`Wants::REGISTERS`](super::Wants::REGISTERS), and stores to observed lines of
     /// L1 ([`Observer::lines`](super::Observer::lines)).
     Store {
@@ -193,6 +193,8 @@ pub enum What {
     Fence,
     /// The coprocessor reads L1 (`ACCESSES`).
     UnitRead {
+        /// The core that pushed the instruction, at the event's `pc`.
+        by: Option<Processor>,
         /// The first byte.
         addr: u32,
         /// Bytes.
@@ -200,10 +202,21 @@ pub enum What {
     },
     /// The coprocessor writes L1 (`ACCESSES`).
     UnitWrite {
+        /// The core that pushed the instruction, at the event's `pc`.
+        by: Option<Processor>,
         /// The first byte.
         addr: u32,
         /// Bytes.
         len: u32,
+    },
+    /// The coprocessor writes a word of a register outside itself (`ACCESSES`, `REGISTERS`).
+    UnitStore {
+        /// The core that pushed the instruction, at the event's `pc`.
+        by: Option<Processor>,
+        /// The address.
+        addr: u32,
+        /// The value.
+        value: u32,
     },
     /// A core starts a request (`NOC`).
     Request(Box<Request>),

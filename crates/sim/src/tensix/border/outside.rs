@@ -1,5 +1,6 @@
 //! What the coprocessor sees of its tile.
 
+use super::Origin;
 use crate::probe::Unit;
 use crate::{Cycle, Fault};
 
@@ -34,6 +35,21 @@ pub(crate) trait Outside {
     #[inline]
     fn works(&mut self, unit: Unit, thread: usize, from: Cycle, until: Cycle) {
         let _ = (unit, thread, from, until);
+    }
+    /// What follows is done by `unit` for an instruction of this origin: for those who observe.
+    #[inline]
+    fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
+        let _ = (at, unit, origin);
+    }
+    /// Whether anybody observes.
+    #[inline]
+    fn is_observed(&self) -> bool {
+        false
+    }
+    /// The unit has read a span of L1.
+    #[inline]
+    fn has_read(&mut self, addr: u32, len: u32) {
+        let _ = (addr, len);
     }
 }
 

@@ -342,6 +342,7 @@ impl Coprocessor {
                 let mut registers = Registers { src, dst, last: now + busy - 1 };
                 let moved = moves::execute(plan, outside.l1(), &mut registers);
                 moved.map_err(|refusal| job.at.refused(refusal))?;
+                tell_reads(plan, unit, now, job.at, outside);
                 (busy, plan.wants)
             }
             Work::Fill { datum, own } => {
@@ -373,6 +374,17 @@ impl Coprocessor {
         // A core may wait until nothing of the thread is in flight.
         self.unblock(now + 1);
     }
+}
+
+/// Tells those who observe what an unpacker has read.
+#[inline]
+fn tell_reads(plan: &Plan, unit: usize, now: Cycle, at: Attempt, outside: &mut impl Outside) {
+    if plan.zero || !outside.is_observed() {
+        return;
+    }
+    outside.acting(now, Unit::Unpacker(unit as u8), at.origin);
+    let block = matches!(plan.conversion, format::Conversion::Block { .. });
+    plan.input.spans(block).for_each(|(addr, len)| outside.has_read(addr, len));
 }
 
 /// Whether a bank can be filled: the one that the unpacker uses is its `own`, or the one that the
