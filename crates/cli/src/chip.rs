@@ -14,7 +14,7 @@ use tilework_checks::{CheckObserver, Checks, Level};
 use tilework_debugger::DebugLink;
 use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets, Observer};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -68,6 +68,13 @@ impl AnyChip {
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
+        }
+    }
+
+    /// Adds an observer; the chip of a library has none.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        if let Self::BuiltIn(chip) = self {
+            chip.observe(observer);
         }
     }
 

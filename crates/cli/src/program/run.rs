@@ -30,6 +30,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use tilework_abi::l1::WORKER;
 use tilework_checks::Policy;
 use tilework_debugger::Debugger;
 use tilework_runtime::lower::Lowering;
@@ -83,6 +84,7 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    own.look.refuse(own.chip.library.is_none(), own.gdb.is_some())?;
     if own.chip.library.is_some() && own.bundle.file.is_some() {
         return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));
     }
@@ -170,6 +172,8 @@ impl<'a> Job<'a> {
         let targets = Targets::new()
             .outputs(out, names)
             .option("--coverage", own.coverage.as_deref())
+            .option("--trace", own.look.trace.as_deref())
+            .option("--html", own.look.html.as_deref())
             .option("--capture", own.capture.as_deref())
             .option("--capture", second.as_deref())
             .option("--bundle", own.bundle.file.as_deref());
@@ -206,6 +210,8 @@ impl Prepared<'_> {
         let checks = findings::shared(self.policy.clone());
         parts.chip.check(&checks);
         let config = config(own, plan);
+        let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
+        let look = own.look.begin(&mut parts.chip, map)?;
         let opened = open(parts, config, debugger.map(|debugger| (debugger, plan)));
         let mut device = opened.map_err(|error| not_started(failure(program, error), own.firmware.as_deref()))?;
         progress.next();
@@ -225,7 +231,9 @@ impl Prepared<'_> {
         let host_seconds = clock.elapsed().as_secs_f64();
         let found = findings::report(&mut device, &checks);
         let ran = findings::judge(ran, found.as_ref()).map_err(|failure| with_state(failure, device.state()));
+        let looked = look.finish(&mut device, &plan.name, ran.as_ref().err());
         let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
+        let captured = both(captured, looked);
         let finished = ran.and_then(|mut ran| {
             progress.next();
             let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
