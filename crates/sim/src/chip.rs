@@ -4,6 +4,10 @@
 //! posted write costs the host little and arrives later; a read costs a round trip, during which
 //! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
+mod debug;
+
+pub use debug::{Advanced, CoreView, ReadTicket, Thread};
+
 use crate::arc::ArcTile;
 use crate::bugs::Bugs;
 use crate::coverage::Coverage;
@@ -11,9 +15,11 @@ use crate::crew::Worked;
 use crate::distance::Distances;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
+use crate::late::LateCores;
 use crate::noc::{Grid, GridBuilder, GridError, LatePackets, Network, NodeId, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
+use crate::probe::{Hub, Observer, Packets, Wants};
 use crate::sched::{Scheduler, Step, Until};
 use crate::tile::{Activity, CodeBook, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
@@ -23,6 +29,7 @@ use tilework_abi::board::{self, Board, DramMap, Harvesting};
 use tilework_abi::grid;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_driver::Note;
 
 /// The configuration of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +57,8 @@ pub struct ChipConfig {
     pub coverage: bool,
     /// Whether packets are late, so that they overtake each other wherever the documents allow it.
     pub late: Option<LatePackets>,
+    /// Whether cores that leave reset or a poll loop are late.
+    pub late_cores: Option<LateCores>,
 }
 
 impl ChipConfig {
@@ -65,6 +74,7 @@ impl ChipConfig {
             answers_host_errors: false,
             coverage: false,
             late: None,
+            late_cores: None,
         }
     }
 }
@@ -201,6 +211,9 @@ pub struct Chip {
     /// The host's own time; never behind the scheduler's when the host acts.
     host: Cycle,
     fault: Option<Fault>,
+    grid: Arc<Grid>,
+    /// The observers, if there are any.
+    hub: Option<Box<Hub>>,
 }
 
 impl Chip {
@@ -217,6 +230,7 @@ impl Chip {
             let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
             tile.set_bugs(config.bugs);
+            tile.set_late(config.late_cores);
             if config.coverage {
                 tile.count_modes();
             }
@@ -240,7 +254,7 @@ impl Chip {
             network.make_late(late, pcie as NodeId);
         }
         let scheduler = Scheduler::new(network, Distances::new(&layout.places(nodes.len())), threads);
-        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None })
+        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None, grid, hub: None })
     }
 
     /// Shares windows among the threads however little work they are.
@@ -347,27 +361,66 @@ impl Chip {
     /// # Errors
     /// A fault now or earlier; a deadlock when there is no room and never will be.
     pub fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), ChipError> {
-        self.alive()?;
-        let at = self.now();
-        let result = self.pcie_mut().host_write(at, bar, offset, data);
-        self.pcie_touched();
-        self.host = at + timing::HOST_WRITE;
-        result.map_err(ChipError::Fault)?;
+        self.begin_write(bar, offset, data)?;
         // The host stalls while more writes are in flight than there is room for. Writes whose
         // acknowledgement never arrives stall it forever.
-        loop {
-            if let Some(room) = self.pcie().room() {
-                self.host = self.host.max(room);
-                return Ok(());
-            }
+        while !self.has_room() {
             self.step_for_host()?;
         }
+        Ok(())
+    }
+
+    /// Adds an observer. It sees what happens from now on.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        let hub = self.hub.get_or_insert_default();
+        hub.add(observer);
+        let (wants, lines) = (hub.wants(), hub.lines());
+        for node in &mut self.nodes {
+            if let AnyNode::Tensix(tile) = node {
+                tile.observe(wants, &lines);
+            }
+        }
+        self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
+    }
+
+    /// Whether there are observers.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.hub.is_some()
+    }
+
+    /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
+    pub fn note(&mut self, note: &Note) {
+        self.settle_observers();
+        let now = self.now();
+        if let Some(hub) = &mut self.hub {
+            hub.note(now, note);
+        }
+    }
+
+    /// Hands to the observers what they have not seen of the time before [`Chip::now`].
+    pub fn settle_observers(&mut self) {
+        let now = self.now();
+        if let Some(hub) = &mut self.hub {
+            hub.take(self.scheduler.events(), now);
+            hub.hand_over(now);
+        }
+    }
+
+    /// Simulates one window.
+    fn step(&mut self, until: Until) -> Result<Step, Fault> {
+        let result = self.scheduler.step(&mut self.nodes, until);
+        if let Some(hub) = &mut self.hub {
+            let now = self.scheduler.now;
+            hub.take(self.scheduler.events(), now);
+        }
+        result
     }
 
     /// Simulates one window while the host waits for something that reaches it over PCIe.
     fn step_for_host(&mut self) -> Result<(), ChipError> {
         let until = Until { stop: NEVER, ahead: 0, notice: timing::PCIE_HOST_ONE_WAY };
-        match self.scheduler.step(&mut self.nodes, until) {
+        match self.step(until) {
             Ok(Step::Ran | Step::Reached) => Ok(()),
             Ok(Step::Quiet) => Err(self.deadlock()),
             Err(fault) => Err(self.failed(fault)),
@@ -386,18 +439,11 @@ impl Chip {
     /// # Errors
     /// A fault now or earlier; a wrong access; a deadlock when no answer can come.
     pub fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), ChipError> {
-        self.alive()?;
-        let at = self.now();
-        let ticket = self.pcie_mut().host_read(at, bar, offset, out.len()).map_err(ChipError::Fault)?;
-        self.pcie_touched();
-        loop {
-            if let Some((when, data)) = self.pcie_mut().take_read(ticket) {
-                self.host = when.max(self.scheduler.now);
-                out.copy_from_slice(&data.map_err(ChipError::Fault)?);
-                return Ok(());
-            }
+        let ticket = self.begin_read(bar, offset, out.len())?;
+        while !self.end_read(ticket, out)? {
             self.step_for_host()?;
         }
+        Ok(())
     }
 
     /// Makes `len` bytes of host memory visible to the device at `noc` (below bit 60).
@@ -462,24 +508,11 @@ impl Chip {
         let stop = started.saturating_add(budget);
         let mut version = None;
         loop {
-            let current = self.pcie().device_writes();
-            if version != Some(current) {
-                version = Some(current);
-                for (i, &(noc, seen)) in words.iter().enumerate() {
-                    let mut word = [0; 4];
-                    self.pinned_read(noc, &mut word)?;
-                    let value = u32::from_le_bytes(word);
-                    if value != seen {
-                        let pcie = self.pcie();
-                        let written = pcie.last_write_to(noc, 4).unwrap_or(pcie.last_device_write());
-                        let noticed = written + timing::HOST_NOTICE;
-                        self.host = self.now().max(noticed);
-                        return Ok((i, value));
-                    }
-                }
+            if let Some(changed) = self.changed(words, &mut version)? {
+                return Ok(changed);
             }
             let until = Until { stop, ahead: 0, notice: timing::HOST_NOTICE };
-            match self.scheduler.step(&mut self.nodes, until) {
+            match self.step(until) {
                 Ok(Step::Ran) => {}
                 Ok(Step::Reached) => {
                     return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
@@ -515,7 +548,7 @@ impl Chip {
         let stop = self.now().saturating_add(cycles);
         let until = Until { stop, ahead, notice: NEVER };
         loop {
-            match self.scheduler.step(&mut self.nodes, until) {
+            match self.step(until) {
                 Ok(Step::Ran) if self.scheduler.now < stop => {}
                 Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
                 Err(fault) => return Err(self.failed(fault)),

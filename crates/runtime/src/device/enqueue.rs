@@ -172,10 +172,12 @@ impl<C: HostLink> Device<C> {
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
+        self.tell_prepared(self.at, prepared, &launched.layout);
         let running = Running::new(prepared.program(), launched.layout);
         if let Some(order) = &mut self.order {
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
         }
+        self.remember(&running);
         self.in_flight.push(running.into());
         let records = self.with_queue(|queue, card, patience| push_all(queue, card, launched.records, patience))?;
         if let Some(launcher) = &mut self.launcher {
@@ -205,11 +207,13 @@ impl<C: HostLink> Device<C> {
         let go = Go::at(self.config.layout.queue(self.at), self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::addressed(&steps, &go);
+        self.tell_launch(Some(self.at), &running);
         if let Some(order) = &mut self.order {
             // Its commands wait for its end.
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
             order.settle(self.at, [sub].into_iter());
         }
+        self.remember(&running);
         self.in_flight.push(running.into());
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());
@@ -454,6 +458,7 @@ impl<C: HostLink> Device<C> {
         &mut self,
         f: impl FnOnce(&mut CommandQueue, &mut Card<C>, &mut Patience) -> Result<T, Waited>,
     ) -> Result<T, RuntimeError> {
+        self.tell_memory();
         // What the queue waits for may be under way in the other.
         let programs = self.in_flight.count() + self.parked.in_flight.count();
         let programs_cycles = self.in_flight.cycles().saturating_add(self.parked.in_flight.cycles());

@@ -206,6 +206,16 @@ impl<C: HostLink> Device<C> {
         Ok(Live { name, of, stored, flight: Flight::new(programs.into()), launches })
     }
 
+    /// Tells of the launches of a replay those who want to know of them.
+    fn tell_replay(&mut self, live: &Live) {
+        if self.launched.is_none() && !self.card.link().listens() {
+            return;
+        }
+        let programs = live.flight.programs();
+        programs.iter().for_each(|running| self.remember(running));
+        live.launches.iter().for_each(|&launch| self.tell_launch(Some(self.at), &programs[launch]));
+    }
+
     /// Runs the programs of a trace as they were captured, behind everything that was enqueued
     /// before. A blocking call waits for their end.
     ///
@@ -237,6 +247,7 @@ impl<C: HostLink> Device<C> {
                 self.with_queue(|queue, card, patience| super::enqueue::push_all(queue, card, records, patience))?;
             }
         }
+        self.tell_replay(&live);
         self.in_flight.push(live.flight.clone());
         self.with_queue(|queue, card, patience| queue.execute(card, commands, noticed, patience))?;
         self.check_queue()?;

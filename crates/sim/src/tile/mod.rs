@@ -20,6 +20,7 @@ mod events;
 mod fabric;
 #[cfg(test)]
 mod firmware_tests;
+mod inspect;
 mod memory;
 mod port;
 #[cfg(test)]
@@ -35,8 +36,10 @@ mod turns;
 mod wake;
 
 use crate::event_queue::EventQueue;
+use crate::late::LateCores;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::node::Outlook;
+use crate::probe::{Agent, Recorder, Spot, Wants, What};
 use crate::tensix::{Awaits, Changed, Origin};
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
@@ -46,6 +49,7 @@ use fabric::{COPROCESSOR, CoreSet, Fabric};
 use port::{Port, Ports};
 use speculation::Speculation;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::insn::Mode;
@@ -60,7 +64,7 @@ const _: () = assert!(tilework_riscv::INSTRN_BUF_BASE == map::INSTRN_BUF_BASE);
 
 /// What a core is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Activity {
+pub enum Activity {
     /// Held in soft reset.
     Held,
     /// Executing.
@@ -134,6 +138,8 @@ pub(crate) struct Tile {
     /// The cycle of the last event that was applied.
     last_event: Cycle,
     speculation: Speculation,
+    /// Whether cores are late.
+    late: Option<LateCores>,
 }
 
 impl Tile {
@@ -155,6 +161,7 @@ impl Tile {
             queue: EventQueue::new(),
             last_event: 0,
             speculation: Speculation::new(),
+            late: None,
         }
     }
 
@@ -174,6 +181,34 @@ impl Tile {
     pub(crate) fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
     }
+    /// Records from now on what `wants` includes, and stores to these lines of L1.
+    pub(crate) fn observe(&mut self, wants: Wants, lines: &[Range<u32>]) {
+        let recorder =
+            self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
+        recorder.set_wants(wants);
+        lines.iter().for_each(|line| self.shared.fabric.observe(line.clone()));
+        // A core that speculates would record what may not happen.
+        self.confirm();
+        self.speculation.enabled = false;
+    }
+
+    /// Records what `what` says of core `i`, at its cycle.
+    fn record_core(&mut self, i: usize, what: impl FnOnce(&Core) -> What) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder
+            && recorder.wants(Wants::CORES)
+        {
+            let core = &self.slots[i].core;
+            recorder.record(core.now, Agent::Core(Processor::ALL[i]), core.pc, what(core));
+        }
+    }
+
+    /// Hands over what was recorded.
+    fn hand_over(&mut self, out: &mut Outbox) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            out.events.append(&mut recorder.events);
+        }
+    }
+
     /// The coprocessor counts from now on what it executes.
     pub(crate) fn count_modes(&mut self) {
         self.shared.tensix.count_modes();
@@ -190,6 +225,21 @@ impl Tile {
             slot.core.set_parking(on);
         }
     }
+    /// How late its cores are.
+    pub(crate) fn set_late(&mut self, late: Option<LateCores>) {
+        self.late = late;
+    }
+
+    /// Holds cores that could go on now.
+    fn make_late(&mut self, cores: CoreSet) {
+        let Some(late) = self.late else { return };
+        for i in members(cores) {
+            if let Some(Slot { core, activity: Activity::Running }) = self.slots.get_mut(i) {
+                core.hold(late.delay(self.xy, i, core.now));
+            }
+        }
+    }
+
     /// Which documented bugs the tile has.
     pub(crate) fn set_bugs(&mut self, bugs: Bugs) {
         self.shared.tensix.set_bugs(bugs);
@@ -261,7 +311,9 @@ impl Tile {
     #[inline]
     fn wake(&mut self, set: CoreSet, at: Cycle) {
         if set != 0 {
+            let parked = if self.late.is_some() { self.parked() } else { 0 };
             self.wake_members(set, at);
+            self.make_late(set & parked);
         }
     }
 
@@ -273,6 +325,7 @@ impl Tile {
                 self.ports[i].stores.skip(core.now - skipped, skipped);
                 self.set_activity(i, Activity::Running);
                 self.shared.fabric.unwatch(Processor::ALL[i]);
+                self.record_core(i, |_| What::Resumed);
             }
         }
         if set >> COPROCESSOR & 1 != 0 {
@@ -288,10 +341,12 @@ impl Tile {
         let one = if set & (set - 1) == 0 { set.trailing_zeros() as usize } else { COPROCESSOR };
         let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
         let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
+        let parked = if self.late.is_some() { self.parked() } else { 0 };
         self.wake_members(set, at);
         if polls_registers {
             self.slots[one].core.finish_iteration(at);
         }
+        self.make_late(set & parked);
     }
 
     /// Those that wait for `what` try again.
@@ -303,6 +358,7 @@ impl Tile {
                 self.slots[i].core.wake(at);
                 let paused = self.shared.fabric.debug.port.take_pause(core);
                 self.set_activity(i, if paused { Activity::Paused } else { Activity::Running });
+                self.record_core(i, |_| What::Resumed);
             } else {
                 self.shared.tensix.core_blocks(awaits);
             }
@@ -340,6 +396,11 @@ impl Tile {
         if seen().all(|w| reach.peek(processor, now, w.addr, w.width) == Some(w.value)) {
             self.shared.fabric.watch(processor, seen().map(|watch| watch.addr));
             self.set_activity(i, Activity::Parked);
+            self.record_core(i, |core| {
+                What::Parked(core.parked().map_or(Box::default(), |poll| {
+                    poll.watched.iter().filter(|watch| !watch.stored).map(|watch| watch.addr).collect()
+                }))
+            });
         } else {
             self.slots[i].core.wake(now);
         }
@@ -378,6 +439,7 @@ impl Tile {
                     self.shared.fabric.debug.port.reset(core);
                 }
                 self.set_activity(i, Activity::Held);
+                self.record_core(i, |_| What::Held);
             } else if !held && was_held {
                 let keep = self.shared.fabric.debug.keeps_local(core);
                 self.ports[i].reset(keep);
@@ -386,6 +448,8 @@ impl Tile {
                 let pc = self.shared.fabric.debug.reset_pc(core);
                 self.slots[i].core.reset(pc, at + timing::RESET_RELEASE);
                 self.set_activity(i, Activity::Running);
+                self.make_late(1 << i);
+                self.record_core(i, |_| What::Released);
             }
         }
     }
@@ -532,6 +596,16 @@ impl Node for Tile {
 
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         self.confirm();
+        let result = self.advance(until, out);
+        self.hand_over(out);
+        result
+    }
+}
+
+impl Tile {
+    /// Handles every event before cycle `until`.
+    #[inline]
+    fn advance(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         loop {
             let until = out.horizon(until);
             let event = self.queue.next();
