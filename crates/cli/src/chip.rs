@@ -6,13 +6,15 @@ use crate::program::BUILT_IN;
 use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
+use tilework_checks::{CheckObserver, Checks, Level};
 use tilework_debugger::DebugLink;
-use tilework_driver::{Card, HostLink, Inspect, LinkError};
+use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets, Observer};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -37,7 +39,14 @@ pub struct Settings {
     pub bugs: Bugs,
     /// Its coprocessors count what they execute.
     pub coverage: bool,
+    /// Packets and cores are late, by the delays of this seed.
+    pub schedule: Option<u64>,
 }
+
+/// The longest delay of a packet in cycles: longer than any way through the chip.
+const LATE_PACKETS: Cycle = 1_500;
+/// The longest delay of a core that leaves a poll loop: some hundred instructions.
+const LATE_CORES: Cycle = 400;
 
 impl AnyChip {
     /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
@@ -51,11 +60,29 @@ impl AnyChip {
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
-                let Settings { threads, bugs, coverage } = settings;
-                let chip = Chip::new(ChipConfig { threads, bugs, coverage, ..ChipConfig::new(board) });
+                let Settings { threads, bugs, coverage, schedule } = settings;
+                let late = schedule.map(|seed| LatePackets { seed, most: LATE_PACKETS });
+                let late_cores = schedule.map(|seed| LateCores { seed, most: LATE_CORES });
+                let config = ChipConfig { threads, bugs, coverage, late, late_cores, ..ChipConfig::new(board) };
+                let chip = Chip::new(config);
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
+        }
+    }
+
+    /// Adds an observer; the chip of a library has none.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        if let Self::BuiltIn(chip) = self {
+            chip.observe(observer);
+        }
+    }
+
+    /// Has what kernels do looked at, as far as the policy of `checks` wants and the chip shows it.
+    pub fn check(&mut self, checks: &Arc<Mutex<Checks>>) {
+        let wanted = checks.lock().is_ok_and(|checks| checks.policy().level() != Level::Off);
+        if let (Self::BuiltIn(chip), true) = (self, wanted) {
+            chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
         }
     }
 
@@ -147,5 +174,14 @@ impl HostLink for AnyChip {
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))
+    }
+    fn listens(&self) -> bool {
+        each!(self, chip => HostLink::listens(chip))
+    }
+    fn note(&mut self, note: &Note) {
+        each!(self, chip => HostLink::note(chip, note));
+    }
+    fn settle_observers(&mut self) {
+        each!(self, chip => HostLink::settle_observers(chip));
     }
 }

@@ -12,12 +12,14 @@ mod board;
 mod board_file;
 mod board_option;
 mod board_report;
+mod bundle;
 mod chip;
 mod comparison;
 mod cq;
 mod devices;
 mod disasm;
 mod exec_buffer;
+mod explain;
 mod failure;
 mod files;
 mod inputs;
@@ -92,6 +94,9 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             let board = BoardLayout::new(args.board, args.layout.layout());
             answer::finish(of("board", "board", args.report.report), Ok(board::show(board)))
         }
+        Command::Profile(args) => {
+            answer::finish(of("kernel-program", "profile", args.report.report), program::profile(&args))
+        }
         Command::Simdir(args) => {
             let made = simdir::make(&args.dir, args.board, args.library.as_deref());
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)
@@ -106,6 +111,10 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
         Command::Disasm(args) => answer::finish(of("elf", "disasm", args.report.report), disasm::list(&args)),
+        Command::Explain(args) => {
+            answer::finish(of("explanation", "explain", args.report.report), explain::explain(&args))
+        }
+        Command::Replay(args) => answer::finish(of("bundle", "replay", args.report.report), bundle::replay(&args)),
         Command::LinkKernel(args) => {
             answer::finish(of("elf", "link-kernel", args.report.report), link_kernel::link(&args))
         }

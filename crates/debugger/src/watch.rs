@@ -189,8 +189,8 @@ fn access(event: &Event) -> Option<Access> {
         What::Load { addr, bytes, .. } => of((*addr).into(), (*bytes).into(), true, false),
         What::Store { addr, bytes, .. } => of((*addr).into(), (*bytes).into(), false, true),
         What::Atomic { addr, .. } => of((*addr).into(), 4, true, true),
-        What::UnitRead { addr, len } => of((*addr).into(), (*len).into(), true, false),
-        What::UnitWrite { addr, len } => of((*addr).into(), (*len).into(), false, true),
+        What::UnitRead { addr, len, .. } => of((*addr).into(), (*len).into(), true, false),
+        What::UnitWrite { addr, len, .. } => of((*addr).into(), (*len).into(), false, true),
         // The bytes are read while the flits leave, from now on.
         What::Request(request) if request.kind == RequestKind::Write => {
             of(request.local_addr, request.len, true, false)

@@ -15,6 +15,7 @@ use crate::crew::Worked;
 use crate::distance::Distances;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
+use crate::late::LateCores;
 use crate::noc::{Grid, GridBuilder, GridError, LatePackets, Network, NodeId, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
@@ -28,6 +29,7 @@ use tilework_abi::board::{self, Board, DramMap, Harvesting};
 use tilework_abi::grid;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_driver::Note;
 
 /// The configuration of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +57,8 @@ pub struct ChipConfig {
     pub coverage: bool,
     /// Whether packets are late, so that they overtake each other wherever the documents allow it.
     pub late: Option<LatePackets>,
+    /// Whether cores that leave reset or a poll loop are late.
+    pub late_cores: Option<LateCores>,
 }
 
 impl ChipConfig {
@@ -70,6 +74,7 @@ impl ChipConfig {
             answers_host_errors: false,
             coverage: false,
             late: None,
+            late_cores: None,
         }
     }
 }
@@ -225,6 +230,7 @@ impl Chip {
             let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
             tile.set_bugs(config.bugs);
+            tile.set_late(config.late_cores);
             if config.coverage {
                 tile.count_modes();
             }
@@ -377,10 +383,32 @@ impl Chip {
         self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
     }
 
+    /// Whether there are observers.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.hub.is_some()
+    }
+
+    /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
+    pub fn note(&mut self, note: &Note) {
+        let now = self.now();
+        if let Some(hub) = &mut self.hub {
+            hub.take(self.scheduler.events(), now);
+            hub.hand_over(now);
+            hub.note(now, note);
+        }
+    }
+
     /// Hands to the observers what they have not seen of the time before [`Chip::now`].
     pub fn settle_observers(&mut self) {
         let now = self.now();
         if let Some(hub) = &mut self.hub {
+            let events = self.scheduler.events();
+            for node in &mut self.nodes {
+                if let AnyNode::Tensix(tile) = node {
+                    tile.settle_counts(now.saturating_sub(1), events);
+                }
+            }
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);
         }

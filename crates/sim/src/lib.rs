@@ -25,6 +25,7 @@ mod endpoint;
 mod event_queue;
 mod fault;
 mod inert;
+mod late;
 mod link;
 mod noc;
 mod node;
@@ -44,10 +45,11 @@ pub use bugs::{Bug, Bugs};
 pub use chip::{Advanced, Chip, ChipConfig, ChipError, ChipStats, CoreView, ReadTicket, Thread};
 pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
+pub use late::LateCores;
 pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
 pub use probe::{
-    Agent, Event, Observer, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
+    Agent, Event, Observer, PacketEvent, PacketKind, PcCount, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
 };
 pub use tensix::Origin;
 pub use tile::{Activity, WaitWord, Waiting};

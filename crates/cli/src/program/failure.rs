@@ -9,7 +9,9 @@ use std::path::Path;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::elf::SourceFrame;
-use tilework_runtime::explain::{BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
+use tilework_runtime::explain::{
+    BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
+};
 use tilework_runtime::tensor::{LayoutError, TensorError};
 use tilework_runtime::{RuntimeError, SourceLocation, TraceError};
 
@@ -81,18 +83,21 @@ pub fn not_started(failure: Failure, firmware: Option<&Path>) -> Failure {
     }
 }
 
-#[derive(Serialize)]
-struct TileData {
+/// A tile by its coordinates.
+#[derive(Serialize, Debug)]
+pub struct TileData {
     x: u8,
     y: u8,
 }
 
 impl TileData {
-    fn of(xy: NocXy) -> Self {
+    /// A tile.
+    pub fn of(xy: NocXy) -> Self {
         Self { x: xy.x, y: xy.y }
     }
 
-    fn all(tiles: &[NocXy]) -> Vec<Self> {
+    /// Several tiles.
+    pub fn all(tiles: &[NocXy]) -> Vec<Self> {
         tiles.iter().copied().map(Self::of).collect()
     }
 }
@@ -132,7 +137,7 @@ struct FrameData<'a> {
 }
 
 fn frames(location: &SourceLocation) -> Vec<FrameData<'_>> {
-    let frame = location.telling().map(|SourceFrame { function, line }| FrameData {
+    let frame = location.telling().map(|SourceFrame { function, line, .. }| FrameData {
         function,
         file: line.as_ref().map(|(file, _)| file.as_str()),
         line: line.as_ref().map(|(_, line)| *line),
@@ -237,6 +242,26 @@ fn queue(queue: &QueueView) -> QueueData<'_> {
     }
 }
 
+/// What cores did when a run stopped. The fields are those of deadlocks and budgets.
+#[derive(Serialize)]
+struct StateData<'a> {
+    busy: Vec<BusyData<'a>>,
+    waiting: Vec<WaiterData<'a>>,
+    idle_cores: usize,
+    queue: Option<QueueData<'a>>,
+}
+
+/// A fault with what the other cores did meanwhile; other failures say it themselves.
+pub fn with_state(failure: Failure, state: Option<&StoppedState>) -> Failure {
+    let Some(state) = state.filter(|_| ["fault", "findings"].contains(&failure.class())) else { return failure };
+    failure.with_all(StateData {
+        busy: state.busy.iter().map(busy_core).collect(),
+        waiting: state.waiters.iter().map(waiter).collect(),
+        idle_cores: state.idle,
+        queue: state.queue.as_ref().map(queue),
+    })
+}
+
 #[derive(Serialize)]
 struct BudgetData<'a> {
     cycles: u64,
@@ -272,7 +297,7 @@ fn busy_core(core: &BusyCore) -> BusyData<'_> {
 }
 
 /// The core as program files name it: `brisc`.
-fn core_name(core: Processor) -> String {
+pub fn core_name(core: Processor) -> String {
     core.name().to_lowercase()
 }
 

@@ -10,9 +10,12 @@ mod bank_table;
 mod blame;
 mod close;
 mod enqueue;
+mod in_flight;
 mod invariants;
+mod notes;
 mod on_queue;
 mod order;
+mod ran;
 mod run;
 mod semaphore;
 mod start;
@@ -23,9 +26,11 @@ mod trace;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};
+use in_flight::InFlight;
 use on_queue::Lane;
 pub use on_queue::OnQueue;
 use order::Order;
+pub use ran::CodePlace;
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
@@ -36,6 +41,7 @@ pub use sub_device::{SubDevice, SubDeviceError, SubDeviceId};
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
 use crate::elf::{Exports, FirmwareImage};
+use crate::explain::StoppedState;
 use crate::firmware::FirmwareSet;
 use crate::log;
 use crate::lower::Lowering;
@@ -43,7 +49,6 @@ use crate::memory::{Allocator, AllocatorConfig, MemorySpace, WorkerCores};
 use crate::prebuilt::{self, CqKernels};
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
@@ -129,6 +134,9 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
+    /// Whether launched programs are remembered, and what the cores did when a call was stopped
+    /// ([`Device::code_at`], [`Device::state`]).
+    pub remember_programs: bool,
     /// How programs become commands.
     pub lowering: Lowering,
 }
@@ -150,6 +158,7 @@ impl DeviceConfig {
             timestamps: true,
             core_timing: false,
             capture: false,
+            remember_programs: false,
             lowering: Lowering::Cached,
         }
     }
@@ -276,16 +285,19 @@ pub struct Device<C> {
     tracing: trace::Tracing,
     /// Its number in this process, which its events carry.
     number: u64,
-    /// Programs in the queue, oldest first, and the number of the oldest.
-    in_flight: VecDeque<Running>,
-    first_in_flight: u64,
-    /// The cycles that the budget of a wait has for them.
-    cycles_in_flight: Cycle,
+    /// Programs in the queue.
+    in_flight: InFlight,
     /// Bytes of the transfers in the queue.
     transfer_bytes: usize,
     /// Programs run to their end.
     programs: u64,
+    /// Launches that observers of the chip were told of.
+    launches: u64,
     progress: Option<ProgressCall>,
+    /// The programs that were launched, if they are to be remembered.
+    launched: Option<ran::Launched>,
+    /// What the cores did when a call was stopped.
+    state: Option<StoppedState>,
     /// Why the device is unusable.
     lost: Option<RuntimeError>,
 }
@@ -373,14 +385,16 @@ impl<C: HostLink> Device<C> {
             launcher,
             tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
-            in_flight: VecDeque::new(),
-            first_in_flight: 0,
-            cycles_in_flight: 0,
+            in_flight: InFlight::default(),
             transfer_bytes: 0,
             programs: 0,
+            launches: 0,
             progress: None,
+            launched: config.remember_programs.then(ran::Launched::default),
+            state: None,
             lost: None,
         };
+        device.tell_firmware();
         device.start()?;
         let DeviceConfig { board, dispatch, layout, .. } = config;
         let (board, workers) = (board.name(), device.workers.len());

@@ -95,6 +95,7 @@ impl<C: HostLink> Device<C> {
 
     /// Writes an array run by run through windows, when nothing is in the queue.
     pub(super) fn write_by_windows(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
+        self.tell_memory();
         let mut written: BTreeMap<Bank, BankAddr> = BTreeMap::new();
         for run in buffer.runs() {
             let (bytes, Place { bank, address }) = (buffer.gather(&run, data), run.place);
@@ -129,7 +130,7 @@ impl<C: HostLink> Device<C> {
     /// The pinned region that system memory is a part of.
     fn system_memory(&self) -> Result<Pinned, Waited> {
         // Behind the FIFO of the first queue.
-        let region = self.lane(QueueId::FIRST).0.map(CommandQueue::region);
+        let region = self.queue_of(QueueId::FIRST).map(CommandQueue::region);
         region.ok_or(Waited::Other(RuntimeError::NoQueue))
     }
 

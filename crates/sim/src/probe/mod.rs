@@ -8,11 +8,13 @@
 //! Tiles record into a [`Recorder`] of their own; packets are recorded where they are routed. Both
 //! come to the [`Hub`], which puts them in order as far as the clock has come.
 
+mod counts;
 mod event;
 mod hub;
 mod packets;
 mod recorder;
 
+pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
 pub(crate) use hub::Hub;
 pub(crate) use packets::Packets;
@@ -21,6 +23,7 @@ pub(crate) use recorder::Recorder;
 use crate::Cycle;
 use std::ops::{BitOr, Range};
 use std::sync::{Arc, Mutex};
+use tilework_driver::Note;
 
 /// Kinds of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -33,11 +36,15 @@ impl Wants {
     pub const CORES: Self = Self(1);
     /// Requests and packets.
     pub const NOC: Self = Self(2);
-    /// Stores of cores to registers other than fields of a request.
+    /// Stores of cores and of the coprocessor to registers other than fields of a request.
     pub const REGISTERS: Self = Self(4);
     /// All loads, stores, atomics and fences of cores, and what the coprocessor reads and writes in
     /// L1. Much: about every third instruction.
     pub const ACCESSES: Self = Self(8);
+    /// Spans in which units of the coprocessor are busy.
+    pub const UNITS: Self = Self(16);
+    /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
+    pub const COUNTS: Self = Self(32);
 
     /// Whether it includes all of `other`.
     #[inline]
@@ -65,6 +72,10 @@ pub trait Observer: Send {
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
+    /// The host has told something about its own doings, behind all events before this cycle.
+    fn note(&mut self, at: Cycle, note: &Note) {
+        let _ = (at, note);
+    }
     /// All events before this cycle have been handed over.
     fn reached(&mut self, at: Cycle) {
         let _ = at;
@@ -82,6 +93,11 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {
             observer.events(events);
+        }
+    }
+    fn note(&mut self, at: Cycle, note: &Note) {
+        if let Ok(mut observer) = self.lock() {
+            observer.note(at, note);
         }
     }
     fn reached(&mut self, at: Cycle) {
