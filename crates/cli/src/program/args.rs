@@ -5,13 +5,10 @@ use super::look::LookArgs;
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
-use crate::kinds::Verb;
+use crate::kinds::{INSPECT, Verb};
 use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-
-/// The options that show what happens in a run, and change nothing of it.
-const LOOKING: &str = "Looking into kernel programs";
 
 /// How a kernel program is run.
 #[derive(clap::Args, Debug)]
@@ -52,11 +49,11 @@ pub struct KernelRunArgs {
     pub capture: Option<PathBuf>,
     /// Also write which instructions the Tensix coprocessors executed, in which modes and how
     /// often: text, or JSON if FILE ends in .json. Needs the built-in chip.
-    #[arg(long, value_name = "FILE", help_heading = LOOKING)]
+    #[arg(long, value_name = "FILE")]
     pub coverage: Option<PathBuf>,
     /// Measure each core's kernel from start to end. Needs fast dispatch and the prebuilt worker
     /// firmware.
-    #[arg(long, help_heading = LOOKING)]
+    #[arg(long)]
     pub core_timing: bool,
     /// Threads that run the tiles when many of them are busy; one for each processor of the machine
     /// unless given. Results and cycles do not depend on it.
@@ -64,7 +61,7 @@ pub struct KernelRunArgs {
     pub threads: Option<NonZeroUsize>,
     /// Wait for gdb on this port of this machine, and run the program under it; 0 takes a free port.
     /// Needs the built-in chip. docs/debugger.md has a session.
-    #[arg(long, value_name = "PORT", help_heading = LOOKING)]
+    #[arg(long, value_name = "PORT", help_heading = INSPECT)]
     pub gdb: Option<u16>,
     /// Give up when the program has run for this many cycles. Unless given 12 billion shared among
     /// the kernels of all cores, at least 100 million: a minute or two. Ctrl-C ends a run, too,
