@@ -18,10 +18,12 @@ pub mod catalogue;
 mod checks;
 mod finding;
 mod policy;
+pub mod races;
 mod told;
 
 pub use catalogue::{Certainty, Kind, Row};
 pub use checks::{Checks, MOST};
 pub use finding::{Agent, Code, Finding, Place, Space, Target};
 pub use policy::{Allow, BadPolicy, Level, Policy, Word};
+pub use races::{RaceConfig, RaceObserver};
 pub use told::{Source, TellAll, Told};
