@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
-use tilework_checks::{Checks, Policy, RaceConfig, RaceObserver, Word};
+use tilework_checks::{Checks, Policy, RaceObserver, Word};
 use tilework_runtime::{
     ArgSet, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role,
     UniqueArgs, prebuilt,
@@ -182,7 +182,7 @@ fn arguments(device: &Device<Chip>, case: u32, bug: u32, schedule: usize, memory
 fn findings(case: u32, bug: u32, schedule: usize) -> Vec<(&'static str, String)> {
     let config = DeviceConfig { dispatch: Dispatch::Fast, ..DeviceConfig::new(Board::P100) };
     let mut chip = Chip::new(ChipConfig::new(Board::P100)).unwrap();
-    let observer = Arc::new(Mutex::new(RaceObserver::new(RaceConfig::new(Board::P100))));
+    let observer = Arc::new(Mutex::new(RaceObserver::new(Board::P100)));
     chip.observe(Box::new(observer.clone()));
     let firmware = FirmwareSet::prebuilt().unwrap();
     let mut device = Device::open_with(chip, config, firmware, prebuilt::cq_kernels().unwrap()).unwrap();

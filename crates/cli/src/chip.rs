@@ -6,12 +6,14 @@ use crate::program::BUILT_IN;
 use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
-use tilework_driver::{Card, HostLink, Inspect, LinkError};
+use tilework_checks::{CheckObserver, Checks, Level, RaceObserver};
+use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -34,7 +36,14 @@ pub struct Settings {
     pub bugs: Bugs,
     /// Its coprocessors count what they execute.
     pub coverage: bool,
+    /// Packets and cores are late, by the delays of this seed.
+    pub schedule: Option<u64>,
 }
+
+/// The longest delay of a packet in cycles: longer than any way through the chip.
+const LATE_PACKETS: Cycle = 1_500;
+/// The longest delay of a core that leaves a poll loop: some hundred instructions.
+const LATE_CORES: Cycle = 400;
 
 impl AnyChip {
     /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
@@ -48,12 +57,33 @@ impl AnyChip {
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
-                let Settings { threads, bugs, coverage } = settings;
-                let chip = Chip::new(ChipConfig { threads, bugs, coverage, ..ChipConfig::new(board) });
+                let Settings { threads, bugs, coverage, schedule } = settings;
+                let late = schedule.map(|seed| LatePackets { seed, most: LATE_PACKETS });
+                let late_cores = schedule.map(|seed| LateCores { seed, most: LATE_CORES });
+                let config = ChipConfig { threads, bugs, coverage, late, late_cores, ..ChipConfig::new(board) };
+                let chip = Chip::new(config);
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
         }
+    }
+
+    /// Has what kernels do looked at, as far as the policy of `checks` wants and the chip shows it.
+    /// Gives the one who looks for races, if they are wanted.
+    pub fn check(&mut self, checks: &Arc<Mutex<Checks>>, board: Board) -> Option<Arc<Mutex<RaceObserver>>> {
+        let (wanted, races) = checks.lock().map_or((false, false), |checks| {
+            let policy = checks.policy();
+            (policy.level() != Level::Off, policy.races())
+        });
+        let Self::BuiltIn(chip) = self else { return None };
+        if wanted {
+            chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
+        }
+        let races = (wanted && races).then(|| Arc::new(Mutex::new(RaceObserver::new(board))));
+        if let Some(races) = &races {
+            chip.observe(Box::new(Arc::clone(races)));
+        }
+        races
     }
 
     /// What the coprocessors executed, of a chip that counts it.
@@ -142,5 +172,14 @@ impl HostLink for AnyChip {
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))
+    }
+    fn listens(&self) -> bool {
+        each!(self, chip => HostLink::listens(chip))
+    }
+    fn note(&mut self, note: &Note) {
+        each!(self, chip => HostLink::note(chip, note));
+    }
+    fn settle_observers(&mut self) {
+        each!(self, chip => HostLink::settle_observers(chip));
     }
 }

@@ -4,7 +4,7 @@
 //! library with the libttsim interface and (later) a real card are exchanged by a type parameter.
 //! An implementation lives beside its chip and depends on this crate, never the other way round.
 
-use crate::{ChipFault, LinkError};
+use crate::{ChipFault, LinkError, Note};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -103,6 +103,17 @@ pub trait HostLink {
     fn inspect(&self) -> Option<&dyn Inspect> {
         None
     }
+    /// Whether anybody reads [`HostLink::note`]: a caller builds no notes otherwise.
+    #[inline]
+    fn listens(&self) -> bool {
+        false
+    }
+    /// Takes a note of what the host does. It has no effect on the chip.
+    fn note(&mut self, note: &Note) {
+        let _ = note;
+    }
+    /// Shows those who observe the chip all that has happened so far.
+    fn settle_observers(&mut self) {}
 }
 
 /// Cycles between two looks of [`HostLink::wait_words`] at one word (estimate: a microsecond).

@@ -6,7 +6,7 @@ use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{
-    ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, WaitingCore, WaitingThread, WatchedWord,
+    ChipCounts, ChipFault, HostLink, Inspect, LinkError, Note, RunningCore, WaitingCore, WaitingThread, WatchedWord,
 };
 
 impl From<ChipError> for LinkError {
@@ -73,6 +73,16 @@ impl HostLink for Chip {
     #[inline]
     fn inspect(&self) -> Option<&dyn Inspect> {
         Some(self)
+    }
+    #[inline]
+    fn listens(&self) -> bool {
+        self.is_observed()
+    }
+    fn note(&mut self, note: &Note) {
+        Self::note(self, note);
+    }
+    fn settle_observers(&mut self) {
+        Self::settle_observers(self);
     }
 }
 

@@ -36,6 +36,12 @@ rows! { Memory;
         wrong "let pages = rta(ctx, 0) + 1;\nfor i in 0..pages { noc.read(x.page(i), to, size); }"
         right "let pages = rta(ctx, 0);\nfor i in 0..pages { noc.read(x.page(i), to, size); }"
         repair "Check the kernel's arguments (base, page size, number of pages) against the buffer's.";
+    PAGE_WRITTEN_TWICE "page-written-twice" Certain "Two tiles write the same bytes of DRAM in one program"
+        about "Neither has been told anything by another tile, so that nothing orders the two writes. One result is \
+            lost, and which one depends on the traffic of the moment."
+        wrong "noc.write(from, y.page(0), size);         // the same page on every core"
+        right "noc.write(from, y.page(my_number), size);"
+        repair "Give each tile pages of its own: mostly the first page is an argument that is the same everywhere.";
     L1_UNOWNED "l1-unowned" Certain "Uses L1 that belongs to nobody"
         about "The address is in no buffer, no circular buffer, no arguments and no firmware of this program. The \
             allocator may give these bytes to another program at any time."
@@ -81,8 +87,8 @@ rows! { Memory;
     ARGS_PAST_END "args-past-end" Certain "Reads an argument that was not given"
         about "The program gives this core fewer arguments than the kernel reads. What follows them in L1 is other \
             configuration of the launch, or what an earlier launch left."
-        wrong "arguments = [\"x\", 4]                 # program.toml; the kernel reads rta(ctx, 2)"
-        right "arguments = [\"x\", 4, \"pages\"]"
+        wrong "args = [\"x.addr\", 4]              # program.toml; the kernel reads rta(ctx, 2)"
+        right "args = [\"x.addr\", 4, \"x.pages\"]"
         repair "Give the argument in the program, or do not read it.";
     STACK_OVERFLOW "stack-overflow" Certain "The stack grows into data"
         about "The stack of a core grows down in its local RAM towards its variables. Below their end both are the \

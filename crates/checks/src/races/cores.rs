@@ -27,7 +27,7 @@ impl RaceObserver {
         let Tile { xy, cores, words, l1, .. } = &mut self.tiles[tile];
         let core = &mut cores[c];
         let word = addr & !3;
-        words.launch(&self.config.map, addr, value);
+        words.launch(&self.map, addr, value);
         let code = Code { core: Processor::ALL[c], pc: event.pc };
         if core.last_load == (event.pc, addr) {
             words.add(word);
@@ -130,7 +130,7 @@ impl RaceObserver {
     // ---- registers ----
 
     pub(super) fn load_register(&mut self, tile: usize, c: usize, addr: u32, value: u32) {
-        let Tile { cores, nius, words, streams, .. } = &mut self.tiles[tile];
+        let Tile { cores, nius, words, .. } = &mut self.tiles[tile];
         match Register::of(addr) {
             Register::Niu(noc, offset) => {
                 let niu = &mut nius[noc];
@@ -149,10 +149,6 @@ impl RaceObserver {
             }
             Register::Stream => {
                 words.learn(words::stands_for(addr), tile * 8 + c, &mut cores[c].clock);
-                // The coprocessor has changed it, on behalf of one of its threads.
-                if streams.insert(addr, value) != Some(value) {
-                    learn_of_coprocessor(cores, c);
-                }
             }
             Register::Coprocessor => learn_of_coprocessor(cores, c),
             Register::Own => {}
@@ -160,7 +156,7 @@ impl RaceObserver {
     }
 
     pub(super) fn store_register(&mut self, tile: usize, c: usize, addr: u32, value: u32) {
-        let Tile { cores, nius, words, streams, .. } = &mut self.tiles[tile];
+        let Tile { cores, nius, words, .. } = &mut self.tiles[tile];
         let core = &mut cores[c];
         match Register::of(addr) {
             Register::Niu(noc, offset) => {
@@ -172,13 +168,27 @@ impl RaceObserver {
             Register::Stream => {
                 core.release();
                 words.tell(words::stands_for(addr), &core.moment(core.arrived));
-                streams.insert(addr, value);
             }
             Register::Coprocessor => {
                 core.release();
                 core.pushed = Some(core.moment(core.stores.count));
             }
             Register::Own => {}
+        }
+    }
+
+    /// The coprocessor stores to a register, as circular buffers of compute kernels do, on behalf of
+    /// a core: taken to come behind all that this core has done.
+    pub(super) fn unit_stores(&mut self, tile: usize, by: Option<Processor>, addr: u32) {
+        let Tile { cores, words, .. } = &mut self.tiles[tile];
+        if Register::of(addr) != Register::Stream {
+            return;
+        }
+        for core in
+            cores.iter_mut().enumerate().filter(|(c, _)| by.is_none_or(|by| by.index() == *c)).map(|(_, core)| core)
+        {
+            core.release();
+            words.tell(words::stands_for(addr), &core.moment(core.stores.count));
         }
     }
 

@@ -25,7 +25,7 @@ mod words;
 
 use crate::{Checks, Code, Space};
 use clock::{Clock, Moment, Part, Stamp};
-use niu::{Does, Niu};
+use niu::Niu;
 use report::{Owner, PartOf, Reports, Where};
 use shadow::{Access, Conflict, Shadow};
 use std::collections::{HashMap, VecDeque};
@@ -33,30 +33,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::board::Board;
 use tilework_abi::l1::{MemoryMap, WORKER};
-use tilework_abi::noc::{self, NocXy, init};
+use tilework_abi::noc::{self, NocXy};
 use tilework_abi::stream;
 use tilework_abi::tensix::{self, L1_SIZE, Processor};
-use tilework_sim::{Agent, Event, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Wants, What};
-use words::{FLAG_BYTES, Words};
+use tilework_driver::Note;
+use tilework_sim::{Agent, Cycle, Event, Observer, Spot, Wants, What};
+use words::Words;
 
 /// Requests of the host that are kept: more than can be on their way.
 const HOST_OPS: usize = 4096;
-
-/// What a run's chip is like.
-#[derive(Clone, Copy, Debug)]
-pub struct RaceConfig {
-    /// The board: reports name a bank of DRAM by its first port.
-    pub board: Board,
-    /// Where the worker firmware keeps its mailboxes.
-    pub map: MemoryMap,
-}
-
-impl RaceConfig {
-    /// A board with our worker firmware.
-    pub fn new(board: Board) -> Self {
-        Self { board, map: WORKER }
-    }
-}
 
 /// A core.
 #[derive(Debug)]
@@ -105,8 +90,6 @@ struct Tile {
     nius: [Niu; 2],
     l1: Shadow,
     words: Words,
-    /// The last value of each stream register that anybody but the coprocessor gave it.
-    streams: HashMap<u32, u32>,
 }
 
 /// A request that is under way.
@@ -123,7 +106,10 @@ struct Op {
 /// Looks for races in the events of a run. [`RaceObserver::hand_over`] gives the findings.
 #[derive(Debug)]
 pub struct RaceObserver {
-    config: RaceConfig,
+    /// The board: reports name a bank of DRAM by its first port.
+    board: Board,
+    /// Where the worker firmware keeps its mailboxes.
+    map: MemoryMap,
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
@@ -139,13 +125,14 @@ pub struct RaceObserver {
 }
 
 impl RaceObserver {
-    /// An observer of a chip that has not run yet.
-    pub fn new(config: RaceConfig) -> Self {
+    /// An observer of a chip of this board that has not run yet.
+    pub fn new(board: Board) -> Self {
         // Part 0 is nobody's, as of words that nobody has accessed.
         let nobody = PartOf { tile: NocXy::new(0, 0), owner: Owner::Host };
         Self {
-            config,
-            reserved: words::reserved(&config.map),
+            board,
+            map: WORKER,
+            reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
             index: HashMap::new(),
@@ -183,7 +170,7 @@ impl RaceObserver {
             niu_versions: [0; 2],
         });
         let (nius, l1, words) = (Default::default(), Shadow::default(), Words::default());
-        self.tiles.push(Tile { xy, cores, nius, l1, words, streams: HashMap::new() });
+        self.tiles.push(Tile { xy, cores, nius, l1, words });
         self.index.insert(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
     }
@@ -192,6 +179,10 @@ impl RaceObserver {
         match (&event.what, event.spot, event.agent) {
             (What::Leaves(packet), Spot::Pcie, _) => self.host_sends(event, packet),
             (What::Arrives(packet), spot, _) => self.arrives(event.at, spot, packet),
+            (&What::UnitStore { by, addr, .. }, Spot::Tensix(xy), _) => {
+                let tile = self.tile(xy);
+                self.unit_stores(tile, by, addr);
+            }
             (what, Spot::Tensix(xy), Agent::Core(core)) => {
                 let tile = self.tile(xy);
                 self.core(tile, core, event, what);
@@ -228,7 +219,7 @@ impl RaceObserver {
     // ---- reports ----
 
     fn bank(&self, bank: u8, bytes: u64) -> Where {
-        let banks = self.config.board.dram();
+        let banks = self.board.dram();
         let port = banks.banks().iter().find(|each| each.physical == bank).map(|each| each.first_port);
         Where { space: Space::Dram, tile: port.unwrap_or(NocXy::new(0, 0)), bytes }
     }
@@ -267,6 +258,13 @@ impl Observer for RaceObserver {
 
     fn events(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.event(event));
+    }
+
+    fn note(&mut self, _at: Cycle, note: &Note) {
+        if let Note::Firmware(firmware) = note {
+            self.map = firmware.map;
+            self.reserved = words::reserved(&self.map);
+        }
     }
 }
 

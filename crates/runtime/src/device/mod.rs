@@ -11,8 +11,10 @@ mod blame;
 mod close;
 mod enqueue;
 mod invariants;
+mod notes;
 mod on_queue;
 mod order;
+mod ran;
 mod run;
 mod semaphore;
 mod start;
@@ -26,6 +28,7 @@ pub use bank_table::{bank_table, l1_banks};
 use on_queue::Lane;
 pub use on_queue::OnQueue;
 use order::Order;
+pub use ran::CodePlace;
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
@@ -129,6 +132,8 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
+    /// Whether launched programs are remembered ([`Device::code_at`]).
+    pub remember_programs: bool,
     /// How programs become commands.
     pub lowering: Lowering,
 }
@@ -150,6 +155,7 @@ impl DeviceConfig {
             timestamps: true,
             core_timing: false,
             capture: false,
+            remember_programs: false,
             lowering: Lowering::Cached,
         }
     }
@@ -285,7 +291,11 @@ pub struct Device<C> {
     transfer_bytes: usize,
     /// Programs run to their end.
     programs: u64,
+    /// Launches that observers of the chip were told of.
+    launches: u64,
     progress: Option<ProgressCall>,
+    /// The programs that were launched, if they are to be remembered.
+    launched: Option<ran::Launched>,
     /// Why the device is unusable.
     lost: Option<RuntimeError>,
 }
@@ -378,9 +388,12 @@ impl<C: HostLink> Device<C> {
             cycles_in_flight: 0,
             transfer_bytes: 0,
             programs: 0,
+            launches: 0,
             progress: None,
+            launched: config.remember_programs.then(ran::Launched::default),
             lost: None,
         };
+        device.tell_firmware();
         device.start()?;
         let DeviceConfig { board, dispatch, layout, .. } = config;
         let (board, workers) = (board.name(), device.workers.len());
