@@ -208,8 +208,8 @@ impl Prepared<'_> {
         let Self { program, out, own, plan, inputs, .. } = self;
         progress.next();
         let checks = findings::shared(self.policy.clone());
-        parts.chip.check(&checks);
         let config = config(own, plan);
+        let races = parts.chip.check(&checks, config.board);
         let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
         let look = own.look.begin(&mut parts.chip, map)?;
         let opened = open(parts, config, debugger.map(|debugger| (debugger, plan)));
@@ -229,7 +229,7 @@ impl Prepared<'_> {
         let clock = Instant::now();
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(program, plan, stopped));
         let host_seconds = clock.elapsed().as_secs_f64();
-        let found = findings::report(&mut device, &checks);
+        let found = findings::report(&mut device, &checks, races.as_ref());
         let ran = findings::judge(ran, found.as_ref()).map_err(|failure| with_state(failure, device.state()));
         let looked = look.finish(&mut device, &plan.name, ran.as_ref().err());
         let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
