@@ -193,6 +193,7 @@ fn access(event: &Event) -> Option<Access> {
         What::Atomic { addr, .. } => of((*addr).into(), 4, true, true),
         What::UnitRead { addr, len, .. } => of((*addr).into(), (*len).into(), true, false),
         What::UnitWrite { addr, len, .. } => of((*addr).into(), (*len).into(), false, true),
+        What::UnitStore { addr, .. } => of((*addr).into(), 4, false, true),
         // The bytes are read while the flits leave, from now on.
         What::Request(request) if request.kind == RequestKind::Write => {
             of(request.local_addr, request.len, true, false)
