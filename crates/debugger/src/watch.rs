@@ -250,8 +250,8 @@ mod tests {
     #[test]
     fn a_packet_is_the_access_of_the_core_that_asked_or_of_the_host() {
         let (here, there) = (Spot::Tensix(NocXy::new(1, 2)), Spot::Tensix(NocXy::new(3, 4)));
-        let packet =
-            |id: RequestId, peer| PacketEvent { id, kind: PacketKind::WriteRequest, peer, addr: 0x80, len: 512 };
+        let kind = PacketKind::WriteRequest;
+        let packet = |id, peer| PacketEvent { id, kind, peer, addr: 0x80, len: 512, flits: 9, way: None };
         let request = tilework_sim::Request {
             id: RequestId(5),
             kind: RequestKind::Write,
