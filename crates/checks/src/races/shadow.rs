@@ -62,6 +62,7 @@ struct Cell {
     write: Access,
     read: Access,
     /// Further reads of others since the write.
+    #[expect(clippy::box_collection, reason = "there are many of these, and most have none: one word, not three")]
     reads: Option<Box<Vec<Access>>>,
 }
 
