@@ -1,6 +1,7 @@
 //! Options that only kernel programs have.
 
 use super::inspect::{BundleArgs, ChecksArgs};
+use super::look::LookArgs;
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
@@ -71,6 +72,8 @@ pub struct KernelRunArgs {
     pub checks: ChecksArgs,
     #[command(flatten)]
     pub bundle: BundleArgs,
+    #[command(flatten)]
+    pub look: LookArgs,
 }
 
 /// For which board a kernel program is checked, and what its outputs are compared with.
