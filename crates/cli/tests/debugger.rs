@@ -3,6 +3,8 @@
 mod common;
 #[path = "debugger/rsp.rs"]
 mod rsp;
+#[path = "debugger/session.rs"]
+mod session;
 
 use common::{Ended, example, example_input, files, folder, run_example};
 use rsp::{Client, Debugged, thread_of, words};

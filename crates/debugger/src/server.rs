@@ -90,23 +90,30 @@ impl Server {
     }
 
     /// Waits for the client and lets it do what it wants before the chip runs on.
-    pub(crate) fn attach(&mut self, machine: &mut Machine) -> Answer {
-        let Ok(stream) = self.accept() else { return Answer::Gone };
-        match self.begin(stream, machine) {
+    ///
+    /// # Errors
+    /// The port cannot be had any more.
+    pub(crate) fn attach(&mut self, machine: &mut Machine) -> io::Result<Answer> {
+        let Some(stream) = self.accept()? else { return Ok(Answer::Gone) };
+        Ok(match self.begin(stream, machine) {
             Ok(()) => self.serve(machine),
             Err(_) => Answer::Gone,
-        }
+        })
     }
 
-    /// The client. The port is closed when it has come: a second one is refused.
-    fn accept(&self) -> io::Result<TcpStream> {
+    /// The client; `None` when the user does not wait for it any more. The port is closed when it
+    /// has come: a second one is refused.
+    fn accept(&self) -> io::Result<Option<TcpStream>> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port))?;
         listener.set_nonblocking(true)?;
         (self.on_ready)(listener.local_addr()?.port());
         loop {
             match listener.accept() {
-                Ok((stream, _)) => return Ok(stream),
-                Err(error) if error.kind() == ErrorKind::WouldBlock && !self.is_interrupted() => {
+                Ok((stream, _)) => return Ok(Some(stream)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if self.is_interrupted() {
+                        return Ok(None);
+                    }
                     std::thread::sleep(PATIENCE);
                 }
                 Err(error) => return Err(error),
