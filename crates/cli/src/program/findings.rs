@@ -99,9 +99,16 @@ impl Sources {
     }
 }
 
-/// The innermost function of the kernel's own code, and its line.
+/// Folders of the library for kernels, in the paths of debug information.
+const LIBRARY: [&str; 3] = ["firmware/rt/src/", "firmware/compute/src/", "crates/abi/src/"];
+
+/// The innermost function of the kernel's own code, and its line; in the library, where the kernel
+/// is not in it.
 fn source(CodePlace { runs, kernel, location }: CodePlace) -> Source {
-    let frame = location.as_ref().and_then(|location| location.telling().next());
+    let telling = || location.iter().flat_map(|location| location.telling());
+    let in_library = |file: &str| LIBRARY.iter().any(|folder| file.contains(folder));
+    let own = telling().find(|frame| frame.line.as_ref().is_some_and(|(file, ..)| !in_library(file)));
+    let frame = own.or_else(|| telling().next());
     let line = frame.and_then(|frame| frame.line.as_ref());
     Source {
         runs,
