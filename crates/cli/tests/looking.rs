@@ -118,6 +118,7 @@ fn a_timeline_has_kernels_waits_requests_and_levels() {
         &["DRAM bank", ": read", ">1"],
         &["circular buffer", " = 1"],
         &["prefetch queue = 1"],
+        &["BRISC: go: pipeline", "launch=0"],
         &["commands executed by BRISC ="],
         &["launches in queue 0: pipeline"],
     ] {

@@ -173,6 +173,8 @@ fn unit_name(unit: Unit) -> String {
     match unit {
         Unit::Unpacker(i) => format!("unpacker {i}"),
         Unit::Packer => "the packer".into(),
+        Unit::Matrix => "the matrix unit".into(),
+        Unit::Vector => "the vector unit".into(),
         Unit::Mover => "the mover".into(),
         Unit::Scalar => "the scalar unit".into(),
     }

@@ -427,7 +427,7 @@ fn report(
         let role = &role;
         program.core_times.iter().map(move |t| {
             let role = role(launch, t.core).unwrap_or_default();
-            CoreTime { launch, x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
+            CoreTime { launch, x: t.core.x, y: t.core.y, core: "brisc", start: t.start, end: t.end, role }
         })
     });
     let whole = ran.programs.first().and_then(|p| p.start).zip(ran.programs.last().and_then(|p| p.end));
