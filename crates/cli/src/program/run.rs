@@ -219,7 +219,11 @@ impl Prepared<'_> {
         let placed = place(device.memory().map_err(failed)?, plan)?;
         let programs = programs(plan, &placed)?;
         let work = Work { plan, placed: &placed, programs: &programs, inputs };
-        work.upload(&mut device).map_err(failed)?;
+        if let Err(error) = work.upload(&mut device) {
+            let failure = failed(error);
+            let looked = look.finish(&mut device, &plan.name, Some(&failure));
+            return Err(looked.map_or_else(|unwritten| failure.and(&unwritten), |()| failure));
+        }
         laid_out(&device, plan, &programs)?;
         progress.next();
         watch(&mut device, progress, &checks);
