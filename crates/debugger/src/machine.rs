@@ -248,12 +248,7 @@ impl Machine {
                     self.state.pending.remove(&thread);
                     return Some(Stop::Done(thread));
                 }
-                match self.state.pending.is_empty() {
-                    true => None,
-                    // The breakpoint is not there for gdb at the moment: it asks again.
-                    false if alone => Some(Stop::Done(thread)),
-                    false => self.take_pending(),
-                }
+                self.take_pending_at(alone)
             }
             Goal::Until(cycle) if now >= cycle => Some(Stop::Done(self.state.focus)),
             Goal::Until(_) => arrived.or_else(|| self.take_pending()),
@@ -326,8 +321,14 @@ impl Machine {
 
     /// The first of the threads that have arrived at a breakpoint that is still there.
     pub(crate) fn take_pending(&mut self) -> Option<Stop> {
+        self.take_pending_at(false)
+    }
+
+    /// The same; with `lifted`, breakpoints count that gdb has taken away for a step.
+    fn take_pending_at(&mut self, lifted: bool) -> Option<Stop> {
         while let Some(thread) = self.state.pending.pop_first() {
-            if self.state.breakpoints.contains(&self.progress(thread).0) {
+            let pc = self.progress(thread).0;
+            if self.state.breakpoints.contains(&pc) || lifted && self.state.lifted.contains(&pc) {
                 self.state.at_arrival = true;
                 return Some(Stop::Break(thread));
             }

@@ -17,7 +17,7 @@ mod expr;
 mod failure;
 mod findings;
 pub mod firmware;
-mod gdb;
+pub mod gdb;
 mod inspect;
 pub mod kernels;
 mod launches;

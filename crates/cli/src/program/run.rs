@@ -3,7 +3,7 @@
 use super::KernelProgram;
 use super::args::{DispatchName, KernelRunArgs, TransfersName};
 use super::execute::{Executed, Work};
-use super::failure::{failure, not_started, stopped_at};
+use super::failure::{failure, not_started, stopped_at, with_state};
 use super::findings;
 use super::firmware::Folder;
 use super::gdb;
@@ -16,7 +16,7 @@ use crate::answer::{self, Answer, ReportForm, Subject};
 use crate::args::{EngineName, RunArgs};
 use crate::array::Array;
 use crate::board_option::BoardLayout;
-use crate::bundle::{self, Keeper, Kept};
+use crate::bundle::{self, Keeper, Kept, Written};
 use crate::chip::{AnyChip, Device, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::kinds::{Kind, Verb};
@@ -208,8 +208,8 @@ impl Prepared<'_> {
         let Self { program, out, own, plan, inputs, .. } = self;
         progress.next();
         let checks = findings::shared(self.policy.clone());
-        parts.chip.check(&checks);
         let config = config(own, plan);
+        let races = parts.chip.check(&checks, config.board);
         let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
         let look = own.look.begin(&mut parts.chip, map)?;
         let opened = open(parts, config, debugger.map(|debugger| (debugger, plan)));
@@ -233,8 +233,8 @@ impl Prepared<'_> {
         let clock = Instant::now();
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(program, plan, stopped));
         let host_seconds = clock.elapsed().as_secs_f64();
-        let found = findings::report(&mut device, &checks);
-        let ran = findings::judge(ran, found.as_ref());
+        let found = findings::report(&mut device, &checks, races.as_ref());
+        let ran = findings::judge(ran, found.as_ref()).map_err(|failure| with_state(failure, device.state()));
         let looked = look.finish(&mut device, &plan.name, ran.as_ref().err());
         let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
         let captured = both(captured, looked);
@@ -271,11 +271,17 @@ impl Prepared<'_> {
         };
         let written = keeper.keep(class, &self.kept(), &document(&ended));
         match (ended, written) {
-            (ended, Ok(None)) => ended,
-            (Ok(report), Ok(Some(path))) => Ok(KernelReport { bundle: Some(path.display().to_string()), ..report }),
-            (Err(failure), Ok(Some(path))) => {
+            (ended, Ok(Written::Not)) => ended,
+            (Ok(report), Ok(Written::File(path))) => {
+                Ok(KernelReport { bundle: Some(path.display().to_string()), ..report })
+            }
+            (Err(failure), Ok(Written::File(path))) => {
                 let said = bundle::told(&path);
                 Err(failure.map(|message| format!("{message}\n{said}")).with("bundle", path.display().to_string()))
+            }
+            (ended, Ok(Written::TooLarge(bytes))) => {
+                let said = format!("no bundle: it has {bytes} bytes; --bundle FILE writes it all the same");
+                ended.map_err(|failure| failure.map(|message| format!("{message}\n{said}")))
             }
             (Ok(_), Err(unwritten)) => Err(unwritten),
             (Err(failure), Err(unwritten)) => Err(failure.and(&unwritten)),

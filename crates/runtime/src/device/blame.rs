@@ -2,7 +2,7 @@
 
 use super::{Device, Running};
 use crate::RuntimeError;
-use crate::explain::{Lane, Scene};
+use crate::explain::{Lane, Scene, StoppedState};
 use crate::queue::{CommandQueue, Sent, Waited};
 use std::rc::Rc;
 use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
@@ -19,12 +19,20 @@ impl<C: HostLink> Device<C> {
         let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
         let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));
         let scene = self.scene((first, batch, &own_sent), (&parked, &parked_sent));
+        let state = if self.config.remember_programs { scene.state() } else { None };
         let error = match stopped {
             Waited::Other(error) => error,
             Waited::Interrupted { cycles } => RuntimeError::Interrupted(Box::new(scene.budget(cycles, true))),
             Waited::Link(error) => Self::explain_link(error, scene),
         };
+        self.state = state;
         self.note(error)
+    }
+
+    /// What the cores did when a call was stopped last. Of a chip that can be looked into, if
+    /// [`DeviceConfig::remember_programs`](crate::DeviceConfig::remember_programs) asked for it.
+    pub fn state(&self) -> Option<&StoppedState> {
+        self.state.as_ref()
     }
 
     fn explain_link(error: LinkError, mut scene: Scene) -> RuntimeError {

@@ -41,6 +41,7 @@ pub use sub_device::{SubDevice, SubDeviceError, SubDeviceId};
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
 use crate::elf::{Exports, FirmwareImage};
+use crate::explain::StoppedState;
 use crate::firmware::FirmwareSet;
 use crate::log;
 use crate::lower::Lowering;
@@ -133,7 +134,8 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
-    /// Whether launched programs are remembered ([`Device::code_at`]).
+    /// Whether launched programs are remembered, and what the cores did when a call was stopped
+    /// ([`Device::code_at`], [`Device::state`]).
     pub remember_programs: bool,
     /// How programs become commands.
     pub lowering: Lowering,
@@ -294,6 +296,8 @@ pub struct Device<C> {
     progress: Option<ProgressCall>,
     /// The programs that were launched, if they are to be remembered.
     launched: Option<ran::Launched>,
+    /// What the cores did when a call was stopped.
+    state: Option<StoppedState>,
     /// Why the device is unusable.
     lost: Option<RuntimeError>,
 }
@@ -387,6 +391,7 @@ impl<C: HostLink> Device<C> {
             launches: 0,
             progress: None,
             launched: config.remember_programs.then(ran::Launched::default),
+            state: None,
             lost: None,
         };
         device.tell_firmware();
