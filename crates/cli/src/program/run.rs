@@ -221,8 +221,10 @@ impl Prepared<'_> {
         let work = Work { plan, placed: &placed, programs: &programs, inputs };
         if let Err(error) = work.upload(&mut device) {
             let failure = failed(error);
-            let looked = look.finish(&mut device, &plan.name, Some(&failure));
-            return Err(looked.map_or_else(|unwritten| failure.and(&unwritten), |()| failure));
+            return Err(match look.finish(&mut device, &plan.name, Some(&failure)) {
+                Ok(()) => failure,
+                Err(unwritten) => failure.and(&unwritten),
+            });
         }
         laid_out(&device, plan, &programs)?;
         progress.next();
