@@ -219,7 +219,13 @@ impl Prepared<'_> {
         let placed = place(device.memory().map_err(failed)?, plan)?;
         let programs = programs(plan, &placed)?;
         let work = Work { plan, placed: &placed, programs: &programs, inputs };
-        work.upload(&mut device).map_err(failed)?;
+        if let Err(error) = work.upload(&mut device) {
+            let failure = failed(error);
+            return Err(match look.finish(&mut device, &plan.name, Some(&failure)) {
+                Ok(()) => failure,
+                Err(unwritten) => failure.and(&unwritten),
+            });
+        }
         laid_out(&device, plan, &programs)?;
         progress.next();
         watch(&mut device, progress, &checks);
@@ -433,7 +439,7 @@ fn report(
         let role = &role;
         program.core_times.iter().map(move |t| {
             let role = role(launch, t.core).unwrap_or_default();
-            CoreTime { launch, x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
+            CoreTime { launch, x: t.core.x, y: t.core.y, core: "brisc", start: t.start, end: t.end, role }
         })
     });
     let whole = ran.programs.first().and_then(|p| p.start).zip(ran.programs.last().and_then(|p| p.end));
