@@ -169,7 +169,8 @@ impl RaceObserver {
             last_load: (0, 0),
             niu_versions: [0; 2],
         });
-        let (nius, l1, words) = (Default::default(), Shadow::default(), Words::default());
+        let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
+        words.reserve(&self.reserved);
         self.tiles.push(Tile { xy, cores, nius, l1, words });
         self.index.insert(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
@@ -264,6 +265,7 @@ impl Observer for RaceObserver {
         if let Note::Firmware(firmware) = note {
             self.map = firmware.map;
             self.reserved = words::reserved(&self.map);
+            self.tiles.iter_mut().for_each(|tile| tile.words.reserve(&self.reserved));
         }
     }
 }
