@@ -177,8 +177,8 @@ impl RaceObserver {
         }
     }
 
-    /// The coprocessor stores to a register, as circular buffers of compute kernels do, on behalf of
-    /// a core: taken to come behind all that this core has done.
+    /// The coprocessor stores to a register for a core, as circular buffers of compute kernels do:
+    /// taken to come behind all that this core has done.
     pub(super) fn unit_stores(&mut self, tile: usize, by: Option<Processor>, addr: u32) {
         let Tile { cores, words, .. } = &mut self.tiles[tile];
         if Register::of(addr) != Register::Stream {

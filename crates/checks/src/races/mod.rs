@@ -49,7 +49,7 @@ struct Core {
     clock: Clock,
     /// What it does, counted by releases.
     own: Stamp,
-    /// Its stores to L1; how many have left the store queue; and how many have certainly reached L1.
+    /// Its stores to L1; how many have left the store queue; and how many are surely in L1.
     stores: Stamp,
     emitted: u32,
     arrived: u32,
@@ -248,7 +248,7 @@ impl RaceObserver {
     fn start_of(&self, access: &Access) -> Option<Stamp> {
         let of = self.parts.get(access.stamp.part as usize)?;
         let core = self.tiles.get(*self.index.get(&of.tile)?)?.cores.get(usize::from(access.by))?;
-        report::start_of(access, Some(core.own.part))
+        Some(Stamp { part: core.own.part, count: access.started })
     }
 }
 

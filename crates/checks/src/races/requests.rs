@@ -97,7 +97,7 @@ impl RaceObserver {
             PacketKind::ReadRequest => self.read_arrives(spot, packet, &op),
             _ => {}
         }
-        // How many tiles receive what the host sends is not known, and answers come before the last.
+        // How many tiles receive what the host sends is not known; the first answers come early.
         op.arrivals = op.arrivals.saturating_sub(u32::from(op.from.is_some() && is_request(packet.kind)));
         if op.arrivals != 0 {
             self.ops.insert(id, op);

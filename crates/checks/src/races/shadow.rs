@@ -214,7 +214,7 @@ fn new_page() -> Page {
     Box::new(std::array::from_fn(|_| Line::default()))
 }
 
-/// Calls `f` for each word of bytes `from..to` of a line, with the bytes of the word that are meant.
+/// Calls `f` for each word of bytes `from..to` of a line, with the bytes of it that are meant.
 fn each_word(
     line: &mut Line,
     from: u64,
