@@ -10,6 +10,7 @@
 //! - [`Finding`]: who did what, where and when, as plain data without strings that would have to be
 //!   parsed. Source lines are added above, where the ELF files are known: [`Told`].
 //! - [`CheckObserver`]: the shadow of the memories, and the rules of protocol.
+//! - [`RaceObserver`]: accesses that nothing orders, by vector clocks.
 //! - [`Policy`]: what `--checks` and `--allow` say. [`Checks`] collects findings under a policy,
 //!   equal ones once, and keeps a bounded number of them.
 
@@ -20,6 +21,7 @@ mod checks;
 mod finding;
 mod policy;
 mod protocol;
+mod races;
 mod shadow;
 mod told;
 
@@ -27,5 +29,6 @@ pub use catalogue::{Certainty, Kind, Row};
 pub use checks::{Checks, MOST};
 pub use finding::{Agent, Code, Finding, Place, Space, Target};
 pub use policy::{Allow, BadPolicy, Level, Policy, Word};
+pub use races::RaceObserver;
 pub use shadow::CheckObserver;
 pub use told::{Frame, Source, TellAll, Told};

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
-use tilework_checks::{CheckObserver, Checks, Level};
+use tilework_checks::{CheckObserver, Checks, Level, RaceObserver};
 use tilework_debugger::DebugLink;
 use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets, Observer};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -71,12 +71,29 @@ impl AnyChip {
         }
     }
 
+    /// Adds an observer; the chip of a library has none.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        if let Self::BuiltIn(chip) = self {
+            chip.observe(observer);
+        }
+    }
+
     /// Has what kernels do looked at, as far as the policy of `checks` wants and the chip shows it.
-    pub fn check(&mut self, checks: &Arc<Mutex<Checks>>) {
-        let wanted = checks.lock().is_ok_and(|checks| checks.policy().level() != Level::Off);
-        if let (Self::BuiltIn(chip), true) = (self, wanted) {
+    /// Gives the one who looks for races, if they are wanted.
+    pub fn check(&mut self, checks: &Arc<Mutex<Checks>>, board: Board) -> Option<Arc<Mutex<RaceObserver>>> {
+        let (wanted, races) = checks.lock().map_or((false, false), |checks| {
+            let policy = checks.policy();
+            (policy.level() != Level::Off, policy.races())
+        });
+        let Self::BuiltIn(chip) = self else { return None };
+        if wanted {
             chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
         }
+        let races = (wanted && races).then(|| Arc::new(Mutex::new(RaceObserver::new(board))));
+        if let Some(races) = &races {
+            chip.observe(Box::new(Arc::clone(races)));
+        }
+        races
     }
 
     /// What the coprocessors executed, of a chip that counts it.

@@ -3,6 +3,8 @@
 mod common;
 #[path = "debugger/rsp.rs"]
 mod rsp;
+#[path = "debugger/session.rs"]
+mod session;
 
 use common::{Ended, example, example_input, files, folder, run_example};
 use rsp::{Client, Debugged, thread_of, words};
@@ -108,10 +110,17 @@ fn going_back_shows_what_was_there() {
     assert_eq!(gdb.registers(), path[10]);
     // Back to a breakpoint on the way, and from there to the beginning.
     gdb.expect(&format!("Z0,{:x},4", path[4][32]), "OK");
-    let stop = gdb.ask("bc");
-    assert!(stop.contains("swbreak") && thread_of(&stop) == thread, "{stop}");
+    // Others come by there, too.
+    let mut stop = gdb.ask("bc");
+    while thread_of(&stop) != thread {
+        assert!(stop.contains("swbreak"), "{stop}");
+        stop = gdb.ask("bc");
+    }
     assert_eq!(gdb.registers(), path[4]);
-    let begin = gdb.ask("bc");
+    let mut begin = gdb.ask("bc");
+    while begin.contains("swbreak") {
+        begin = gdb.ask("bc");
+    }
     assert!(begin.contains("replaylog:begin"), "{begin}");
     assert!(gdb.monitor("where").starts_with("cycle 0:"));
     gdb.expect(&format!("z0,{:x},4", path[4][32]), "OK");
@@ -164,7 +173,7 @@ fn memory_registers_and_the_coprocessor_can_be_read_and_changed() {
     assert!(gdb.monitor("symbols").contains("add-symbol-file target:/tilework/brisc/increment"), "{}", gdb.printed);
     assert!(gdb.monitor("threads").lines().count() > 100);
     // The whole chip by cycles.
-    let cycle = |text: &str| text.split(['e', ':']).nth(2).map(|n| n.trim().parse::<u64>().unwrap()).unwrap();
+    let cycle = |text: &str| text.split([' ', ':']).nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap();
     let before = cycle(&gdb.monitor("where"));
     gdb.monitor("step-chip 100");
     gdb.ask("vCont;c");

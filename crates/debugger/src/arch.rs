@@ -66,3 +66,19 @@ impl Registers for Rv32Registers {
         if set == PC + 1 { Ok(()) } else { Err(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_go_to_gdb_and_back() {
+        let sent = Rv32Registers { x: std::array::from_fn(|i| 0x0102_0304 * i as u32), pc: 0x1234_5678 };
+        let mut bytes = Vec::new();
+        sent.gdb_serialize(|byte| bytes.extend(byte));
+        assert_eq!((bytes.len(), &bytes[4..8]), (4 * 33, &[4, 3, 2, 1][..]));
+        let mut received = Rv32Registers::default();
+        assert_eq!((received.gdb_deserialize(&bytes), received), (Ok(()), sent));
+        assert_eq!(received.gdb_deserialize(&bytes[..128]), Err(()), "a register is missing");
+    }
+}

@@ -42,6 +42,8 @@ pub struct Image {
     pub link_base: u32,
     /// Bytes in L1.
     pub size: u32,
+    /// How far its data in local RAM lies from where it was linked.
+    pub local_distance: u32,
     /// The bytes in L1 when it is placed at an address; `None` if it cannot be placed there.
     pub placed_at: Box<dyn Fn(u32) -> Option<Vec<u8>>>,
 }
@@ -194,7 +196,10 @@ impl Code {
 
     fn library(&self, image: &Image, base: u32) -> Library {
         let move_by = base.wrapping_sub(image.link_base);
-        let moved = |address: u32| if address < LOCAL_BASE { address.wrapping_add(move_by) } else { address };
+        let moved = |address: u32| {
+            let distance = if address < LOCAL_BASE { move_by } else { image.local_distance };
+            address.wrapping_add(distance)
+        };
         let section = |(name, linked)| Section { name, linked, placed: moved(linked) };
         let sections = allocated(&image.elf).into_iter().map(section).collect();
         Library { name: library_name(image, base), sections }

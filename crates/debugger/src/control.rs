@@ -30,25 +30,20 @@ pub(crate) struct Session {
 #[derive(Clone)]
 pub struct Debugger {
     pub(crate) session: Rc<RefCell<Session>>,
-    port: u16,
     armed: Rc<Cell<bool>>,
 }
 
 impl Debugger {
-    /// Listens on a port of the loopback address; on any free one for 0. Whoever waits for gdb
-    /// stops waiting when `interrupted` is set.
+    /// A debugger for a port of the loopback address, or for any free one with 0. `on_ready` is
+    /// called with the port when the chip has come to the program and gdb may connect. Whoever
+    /// waits for gdb stops waiting when `interrupted` is set.
     ///
     /// # Errors
     /// The port cannot be had.
-    pub fn listen(port: u16, interrupted: Arc<AtomicBool>) -> io::Result<Self> {
-        let (server, port) = Server::listen(port, interrupted)?;
+    pub fn new(port: u16, on_ready: Box<dyn Fn(u16)>, interrupted: Arc<AtomicBool>) -> io::Result<Self> {
+        let server = Server::new(port, on_ready, interrupted)?;
         let session = Session { server, is_over: false, goes_back: false, killed: false, state: None, last: None };
-        Ok(Self { session: Rc::new(RefCell::new(session)), port, armed: Rc::default() })
-    }
-
-    /// The port.
-    pub fn port(&self) -> u16 {
-        self.port
+        Ok(Self { session: Rc::new(RefCell::new(session)), armed: Rc::default() })
     }
 
     /// A link to a chip just powered on, on which the program is run from its beginning. `code` is

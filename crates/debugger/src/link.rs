@@ -130,7 +130,9 @@ impl DebugLink {
             machine.state.why = describe(&why);
             let mut session = self.debugger.session.borrow_mut();
             let answer = match &why {
-                Stop::Kernel(_) => session.server.attach(machine),
+                Stop::Kernel(_) => session.server.attach(machine).map_err(|error| {
+                    LinkError::Failed(format!("the port of the debugger cannot be had any more: {error}"))
+                })?,
                 _ => {
                     if let Some(line) = told(machine, &why) {
                         session.server.print(&line);

@@ -6,7 +6,7 @@ use crate::files::OpenFiles;
 use crate::goal::{Back, Goal, Moment, Stop};
 use crate::watch::{Watch, Watcher};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -64,6 +64,8 @@ pub(crate) struct State {
     at_arrival: bool,
     /// Threads that have arrived at a breakpoint, and of which gdb does not know yet.
     pending: BTreeSet<Thread>,
+    /// Stops of this cycle of which gdb does not know yet.
+    queued: VecDeque<Stop>,
     seen: Vec<Seen>,
     edits: Vec<Edit>,
     /// What memory is watched.
@@ -95,6 +97,7 @@ impl State {
             why: "not started".into(),
             at_arrival: false,
             pending: BTreeSet::new(),
+            queued: VecDeque::new(),
             seen: Vec::new(),
             edits: Vec::new(),
             watches: Vec::new(),
@@ -113,6 +116,7 @@ impl Machine {
     pub(crate) fn new(mut chip: Chip, mut state: State) -> Self {
         state.seen = vec![Seen::default(); chip.threads().count()];
         state.pending.clear();
+        state.queued.clear();
         state.window = None;
         if let Goal::Back(Back::Count { thread, .. }) = state.goal {
             chip.set_thread_parking(thread, false);
@@ -124,6 +128,8 @@ impl Machine {
 
     /// Tells the watcher what is watched.
     fn watch(&mut self) {
+        // What happened before is nothing that the user waits for.
+        self.chip.settle_observers();
         let watches = &self.state.watches;
         if self.watcher.is_none() && !watches.is_empty() {
             let watcher = Arc::new(Mutex::new(Watcher::default()));
@@ -132,6 +138,7 @@ impl Machine {
         }
         if let Some(Ok(mut watcher)) = self.watcher.as_ref().map(|watcher| watcher.lock()) {
             watcher.watches.clone_from(watches);
+            watcher.hits.clear();
         }
     }
 
@@ -185,6 +192,9 @@ impl Machine {
 
     /// Where the next window ends, at most at `limit`.
     pub(crate) fn window_end(&mut self, limit: Cycle) -> Cycle {
+        if self.state.goal == Goal::Back(Back::Begin) {
+            return self.chip.clock_now();
+        }
         if self.state.window.is_none() {
             let next = self.chip.next_event();
             let end = next.saturating_add(self.window_length());
@@ -208,7 +218,7 @@ impl Machine {
         match &self.state.goal {
             Goal::Start if !self.state.armed.get() => LONG,
             Goal::Back(Back::Count { thread, count }) => count.saturating_sub(self.progress(*thread).1).clamp(1, LONG),
-            Goal::Back(Back::Begin | Back::Cycle(_)) => LONG,
+            Goal::Back(Back::Cycle(_)) => LONG,
             Goal::Back(Back::To(moment, _)) if self.chip.clock_now() + 1 < moment.cycle => LONG,
             _ => 1,
         }
@@ -231,10 +241,9 @@ impl Machine {
                     *last = Some((moment, Box::new(stop)));
                 }
             }
-        } else if !matches!(self.state.goal, Goal::Back(_))
-            && let Some((_, stop)) = watched.into_iter().next()
-        {
-            return Some(stop);
+        } else if !matches!(self.state.goal, Goal::Back(_)) && !watched.is_empty() {
+            self.state.queued.extend(watched.into_iter().map(|(_, stop)| stop).chain(arrived));
+            return self.state.queued.pop_front();
         }
         match self.state.goal.clone() {
             Goal::Start | Goal::Free => arrived.or_else(|| self.take_pending()),
@@ -248,12 +257,7 @@ impl Machine {
                     self.state.pending.remove(&thread);
                     return Some(Stop::Done(thread));
                 }
-                match self.state.pending.is_empty() {
-                    true => None,
-                    // The breakpoint is not there for gdb at the moment: it asks again.
-                    false if alone => Some(Stop::Done(thread)),
-                    false => self.take_pending(),
-                }
+                self.take_pending_at(alone)
             }
             Goal::Until(cycle) if now >= cycle => Some(Stop::Done(self.state.focus)),
             Goal::Until(_) => arrived.or_else(|| self.take_pending()),
@@ -326,8 +330,14 @@ impl Machine {
 
     /// The first of the threads that have arrived at a breakpoint that is still there.
     pub(crate) fn take_pending(&mut self) -> Option<Stop> {
+        self.take_pending_at(false)
+    }
+
+    /// The same; with `lifted`, breakpoints count that gdb has taken away for a step.
+    fn take_pending_at(&mut self, lifted: bool) -> Option<Stop> {
         while let Some(thread) = self.state.pending.pop_first() {
-            if self.state.breakpoints.contains(&self.progress(thread).0) {
+            let pc = self.progress(thread).0;
+            if self.state.breakpoints.contains(&pc) || lifted && self.state.lifted.contains(&pc) {
                 self.state.at_arrival = true;
                 return Some(Stop::Break(thread));
             }
@@ -372,10 +382,8 @@ impl Machine {
         if !alone {
             self.state.lifted.clear();
         }
-        if !matches!(self.state.goal, Goal::Back(_))
-            && !alone
-            && let Some(stop) = self.take_pending()
-        {
+        let goes_on = !matches!(self.state.goal, Goal::Back(_)) && !alone;
+        if goes_on && let Some(stop) = self.state.queued.pop_front().or_else(|| self.take_pending()) {
             return Some(stop);
         }
         self.state.at_arrival = false;

@@ -188,7 +188,7 @@ fn dram(machine: &mut Machine, words: &[&str]) -> Result<String, String> {
 }
 
 fn watch(machine: &mut Machine, words: &[&str]) -> Result<String, String> {
-    let [space, at, words @ ..] = words else { return Err("what?".into()) };
+    let [space, at, words @ ..] = words else { return Ok(watches(machine)) };
     let spot = match *space {
         "l1" => {
             Spot::Tensix(tile(machine, at).and_then(|tile| machine.chip.tiles().nth(tile)).ok_or_else(|| no_tile(at))?)
@@ -202,10 +202,20 @@ fn watch(machine: &mut Machine, words: &[&str]) -> Result<String, String> {
         [numbers @ .., "w"] => (numbers, WatchKind::Write),
         numbers => (numbers, WatchKind::Write),
     };
-    let (address, bytes) = span(numbers)?;
-    let watch = Watch { spot, core: None, address, len: bytes as u64, kind, gdb: None, thread: None };
+    let [address, bytes @ ..] = numbers else { return Err("which address?".into()) };
+    let (address, bytes) = (number(address)?, bytes.first().map_or(Ok(4), |word| number(word))?);
+    let watch = Watch { spot, core: None, address, len: bytes, kind, gdb: None, thread: None };
     machine.add_watch(watch);
     Ok(format!("watching {bytes} bytes at {address:#x} of {spot}\n"))
+}
+
+fn watches(machine: &Machine) -> String {
+    let mut text = String::new();
+    for Watch { spot, core, address, len, kind, .. } in &machine.state.watches {
+        let core = core.map_or("", |core: Processor| core.name());
+        let _ = writeln!(text, "{kind:?}: {len} bytes at {address:#x} of {spot} {core}");
+    }
+    text
 }
 
 fn unwatch(machine: &mut Machine, _: &[&str]) -> Result<String, String> {

@@ -22,6 +22,9 @@ const PACKET_BYTES: usize = 1 << 14;
 /// What gdb says of a run.
 pub(crate) type Reason = MultiThreadStopReason<u32>;
 
+/// What is called with the port when the debugger listens.
+pub(crate) type OnReady = Box<dyn Fn(u16)>;
+
 type Stub = GdbStubStateMachine<'static, Machine, Wire>;
 
 /// What became of the chip's stop.
@@ -61,8 +64,10 @@ impl Connection for Wire {
 
 /// The port, and the client.
 pub(crate) struct Server {
-    /// Until a client has come: a second one is refused.
-    listener: Option<TcpListener>,
+    /// 0: any.
+    port: u16,
+    /// Called with the port when the debugger listens.
+    on_ready: OnReady,
     stub: Option<Stub>,
     /// Bytes of the client that are not used yet.
     input: VecDeque<u8>,
@@ -72,13 +77,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Listens on a port; on any free one for 0.
-    pub(crate) fn listen(port: u16, interrupted: Arc<AtomicBool>) -> io::Result<(Self, u16)> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-        listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
-        let server = Self { listener: Some(listener), stub: None, input: VecDeque::new(), reader: None, interrupted };
-        Ok((server, port))
+    /// A server for a port, or for any free one with 0. Nobody is accepted before the chip has come
+    /// to the program: gdb tries again when it is refused, but gives up on a server that is silent.
+    pub(crate) fn new(port: u16, on_ready: OnReady, interrupted: Arc<AtomicBool>) -> io::Result<Self> {
+        // A port that is taken is told before anything runs.
+        drop(TcpListener::bind((Ipv4Addr::LOCALHOST, port))?);
+        Ok(Self { port, on_ready, stub: None, input: VecDeque::new(), reader: None, interrupted })
     }
 
     fn is_interrupted(&self) -> bool {
@@ -86,20 +90,34 @@ impl Server {
     }
 
     /// Waits for the client and lets it do what it wants before the chip runs on.
-    pub(crate) fn attach(&mut self, machine: &mut Machine) -> Answer {
-        let Some(listener) = self.listener.take() else { return Answer::Gone };
-        let stream = loop {
-            match listener.accept() {
-                Ok((stream, _)) => break stream,
-                Err(error) if error.kind() == ErrorKind::WouldBlock && !self.is_interrupted() => {
-                    std::thread::sleep(PATIENCE);
-                }
-                Err(_) => return Answer::Gone,
-            }
-        };
-        match self.begin(stream, machine) {
+    ///
+    /// # Errors
+    /// The port cannot be had any more.
+    pub(crate) fn attach(&mut self, machine: &mut Machine) -> io::Result<Answer> {
+        let Some(stream) = self.accept()? else { return Ok(Answer::Gone) };
+        Ok(match self.begin(stream, machine) {
             Ok(()) => self.serve(machine),
             Err(_) => Answer::Gone,
+        })
+    }
+
+    /// The client; `None` when the user does not wait for it any more. The port is closed when it
+    /// has come: a second one is refused.
+    fn accept(&self) -> io::Result<Option<TcpStream>> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port))?;
+        listener.set_nonblocking(true)?;
+        (self.on_ready)(listener.local_addr()?.port());
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => return Ok(Some(stream)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if self.is_interrupted() {
+                        return Ok(None);
+                    }
+                    std::thread::sleep(PATIENCE);
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 

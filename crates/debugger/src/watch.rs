@@ -173,6 +173,8 @@ fn unit_name(unit: Unit) -> String {
     match unit {
         Unit::Unpacker(i) => format!("unpacker {i}"),
         Unit::Packer => "the packer".into(),
+        Unit::Matrix => "the matrix unit".into(),
+        Unit::Vector => "the vector unit".into(),
         Unit::Mover => "the mover".into(),
         Unit::Scalar => "the scalar unit".into(),
     }
@@ -191,6 +193,7 @@ fn access(event: &Event) -> Option<Access> {
         What::Atomic { addr, .. } => of((*addr).into(), 4, true, true),
         What::UnitRead { addr, len, .. } => of((*addr).into(), (*len).into(), true, false),
         What::UnitWrite { addr, len, .. } => of((*addr).into(), (*len).into(), false, true),
+        What::UnitStore { addr, .. } => of((*addr).into(), 4, false, true),
         // The bytes are read while the flits leave, from now on.
         What::Request(request) if request.kind == RequestKind::Write => {
             of(request.local_addr, request.len, true, false)
@@ -205,5 +208,72 @@ fn access(event: &Event) -> Option<Access> {
             of(*addr, (*len).into(), reads, writes)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(kind: WatchKind, core: Option<Processor>) -> Watch {
+        let spot = Spot::Tensix(NocXy::new(1, 2));
+        Watch { spot, core, address: 0x100, len: 8, kind, gdb: None, thread: None }
+    }
+
+    fn event(spot: Spot, agent: Agent, pc: u32, what: What) -> Event {
+        Event { at: 7, spot, agent, pc, what }
+    }
+
+    fn hits(watch: Watch, events: &[Event]) -> Vec<(Option<(NocXy, Processor)>, String)> {
+        let mut watcher = Watcher { watches: vec![watch], ..Watcher::default() };
+        watcher.events(events);
+        watcher.hits.into_iter().map(|hit| (hit.core, hit.what)).collect()
+    }
+
+    #[test]
+    fn accesses_count_by_kind_place_and_core() {
+        let here = Spot::Tensix(NocXy::new(1, 2));
+        let core = Agent::Core(Processor::Trisc1);
+        let store = |addr, bytes| event(here, core, 0x40, What::Store { addr, bytes, value: 1 });
+        let load = event(here, core, 0x44, What::Load { addr: 0x104, bytes: 4, value: 0, cached: false });
+        let elsewhere = event(Spot::Dram(0), core, 0x40, What::Store { addr: 0x100, bytes: 4, value: 1 });
+        let all = [store(0xFC, 4), store(0xFE, 4), store(0x107, 1), store(0x108, 4), load, elsewhere];
+        assert_eq!(hits(watch(WatchKind::Write, None), &all).len(), 2, "those that overlap");
+        assert_eq!(hits(watch(WatchKind::Read, None), &all).len(), 1);
+        assert_eq!(hits(watch(WatchKind::ReadWrite, Some(Processor::Trisc1)), &all).len(), 3);
+        assert_eq!(hits(watch(WatchKind::ReadWrite, Some(Processor::Brisc)), &all).len(), 0);
+        let (who, what) = hits(watch(WatchKind::Read, None), &all).remove(0);
+        assert_eq!(who, Some((NocXy::new(1, 2), Processor::Trisc1)));
+        assert!(what.contains("4 bytes at 0x104 read by tile 1-2 TRISC1 at 0x44"), "{what}");
+    }
+
+    #[test]
+    fn a_packet_is_the_access_of_the_core_that_asked_or_of_the_host() {
+        let (here, there) = (Spot::Tensix(NocXy::new(1, 2)), Spot::Tensix(NocXy::new(3, 4)));
+        let packet =
+            |id: RequestId, peer| PacketEvent { id, kind: PacketKind::WriteRequest, peer, addr: 0x80, len: 512 };
+        let request = tilework_sim::Request {
+            id: RequestId(5),
+            kind: RequestKind::Write,
+            noc: 1,
+            initiator: 0,
+            trid: 0,
+            remote: here,
+            receivers: 1,
+            remote_addr: 0x80,
+            local_addr: 0,
+            len: 512,
+            answered: true,
+            linked: false,
+        };
+        let events = [
+            event(there, Agent::Core(Processor::Ncrisc), 0x99, What::Request(Box::new(request))),
+            event(here, Agent::Niu(1), 0, What::Arrives(packet(RequestId(5), there))),
+            event(here, Agent::Niu(0), 0, What::Arrives(packet(RequestId(6), Spot::Pcie))),
+        ];
+        let found = hits(watch(WatchKind::Write, None), &events);
+        assert_eq!(found[0].0, Some((NocXy::new(3, 4), Processor::Ncrisc)));
+        assert!(found[0].1.contains("written by NIU 1 for tile 3-4 NCRISC at 0x99"), "{}", found[0].1);
+        assert!(found[1].1.contains("by the host over NIU 0") && found[1].0.is_none(), "{}", found[1].1);
     }
 }

@@ -391,9 +391,10 @@ impl Chip {
 
     /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
     pub fn note(&mut self, note: &Note) {
-        self.settle_observers();
         let now = self.now();
         if let Some(hub) = &mut self.hub {
+            hub.take(self.scheduler.events(), now);
+            hub.hand_over(now);
             hub.note(now, note);
         }
     }
@@ -402,6 +403,12 @@ impl Chip {
     pub fn settle_observers(&mut self) {
         let now = self.now();
         if let Some(hub) = &mut self.hub {
+            let events = self.scheduler.events();
+            for node in &mut self.nodes {
+                if let AnyNode::Tensix(tile) = node {
+                    tile.settle_counts(now.saturating_sub(1), events);
+                }
+            }
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);
         }

@@ -31,11 +31,13 @@ rows! { Protocol;
         wrong "noc.read(NocAddr { xy, lo: dram + 32 }, cb.write_ptr(), 32);"
         right "noc.read(NocAddr { xy, lo: dram }, cb.write_ptr(), 64);\n// and use the second half"
         repair "Read from the aligned address and leave out what comes before, or lay out pages in whole 64 bytes.";
-    NOC_TOO_LONG "noc-too-long" Certain "A NoC request is longer than a packet"
-        about "One packet has at most 16,384 bytes (256 flits). The chip does not split what is longer."
+    NOC_TOO_LONG "noc-too-long" Suspicious "A NoC request is longer than a packet"
+        about "One packet has at most 16,384 bytes (256 flits). The NIU makes several of what is longer and counts each \
+            of them, so that a kernel that counts one waits for too few answers or for ever; and no other request may \
+            be started before the last of them has left."
         wrong "noc.write(from, to, 32_768);"
         right "noc.write(from, to, 16_384);\nnoc.write(from + 16_384, to_second_half, 16_384);"
-        repair "Split the transfer into requests of at most 16,384 bytes.";
+        repair "Split the transfer into requests of at most 16,384 bytes, or count the packets as the NIU does.";
     CB_POPPED_TOO_MANY "cb-popped-too-many" Certain "More pages are popped from a circular buffer than it holds"
         about "The count of pages that were taken passes that of pages that were pushed. From then on the producer \
             sees room that is not there, or waits for ever once the counts have wrapped."

@@ -21,8 +21,11 @@ pub struct Topic {
 }
 
 /// All topics.
-pub static TOPICS: [Topic; 1] =
-    [Topic { word: "inspect", heading: INSPECT, about: "checks, what is allowed, crash bundles" }];
+pub static TOPICS: [Topic; 1] = [Topic {
+    word: "inspect",
+    heading: INSPECT,
+    about: "checks, what is allowed, timeline, page, debugger, crash bundles",
+}];
 
 impl Topic {
     /// The topic that a word names.

@@ -122,7 +122,7 @@ impl Repeatable<'_> {
         let failed = |error| failure(file, error);
         let checks = findings::shared(policy.clone());
         let config = DeviceConfig { remember_programs: true, ..plan.device() };
-        chip.check(&checks);
+        let races = chip.check(&checks, config.board);
         let mut device = Device::open(chip, config).map_err(failed)?;
         let placed = place(device.memory().map_err(failed)?, plan)?;
         let programs = programs(plan, &placed)?;
@@ -132,7 +132,7 @@ impl Repeatable<'_> {
         let progress = Progress::new();
         watch(&mut device, &progress, &checks);
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped));
-        let found = findings::report(&mut device, &checks);
+        let found = findings::report(&mut device, &checks, races.as_ref());
         let mut ran = findings::judge(ran, found.as_ref())?;
         let outputs = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
         Ok(Ran { outputs, checks: found })

@@ -9,11 +9,16 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_abi::noc::NocXy;
-use tilework_checks::{Agent, Allow, Checks, Code, Finding, Frame, Level, Place, Policy, Source, Space, TellAll, Told};
+use tilework_checks::{
+    Agent, Allow, Checks, Code, Finding, Frame, Level, Place, Policy, RaceObserver, Source, Space, TellAll, Told,
+};
 use tilework_runtime::CodePlace;
 
 /// The findings of a run while it goes on: the chip's observers report into it, the command reads.
 pub type Shared = Arc<Mutex<Checks>>;
+
+/// Who looks for races, which are known at the end of a run.
+pub type Races = Arc<Mutex<RaceObserver>>;
 
 /// What was found in a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug, Default)]
@@ -136,9 +141,12 @@ pub fn judge<T>(ran: Outcome<T>, found: Option<&ChecksReport>) -> Outcome<T> {
 }
 
 /// What was found in a run on this device; nothing where nothing is checked.
-pub fn report(device: &mut Device, checks: &Shared) -> Option<ChecksReport> {
+pub fn report(device: &mut Device, checks: &Shared, races: Option<&Races>) -> Option<ChecksReport> {
     device.settle_observers();
-    let checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(races) = races {
+        races.lock().unwrap_or_else(PoisonError::into_inner).hand_over(&mut checks);
+    }
     let policy = checks.policy();
     if policy.level() == Level::Off {
         return None;

@@ -15,9 +15,8 @@ use tilework_runtime::{FirmwareSet, KernelImage};
 /// and arrays.
 pub fn run(port: u16, once: impl Fn(&Debugger) -> Outcome<Answer>) -> Outcome<Answer> {
     let refused = |error: std::io::Error| Failure::option("--gdb", format_args!(" {port}: {error}"));
-    let debugger = Debugger::listen(port, interrupt::flag()).map_err(refused)?;
-    let port = debugger.port();
-    eprintln!("waiting for gdb at the first kernel: target remote localhost:{port}");
+    let ready = |port| eprintln!("waiting for gdb at the first kernel: target remote localhost:{port}");
+    let debugger = Debugger::new(port, Box::new(ready), interrupt::flag()).map_err(refused)?;
     loop {
         let outcome = once(&debugger);
         if debugger.goes_back() {
@@ -45,6 +44,7 @@ pub fn code(plan: &Plan, firmware: &FirmwareSet, queue: &CqKernels) -> Code {
             elf: Arc::clone(image.elf()),
             link_base: image.entry(),
             size: image.text().end - image.entry(),
+            local_distance: 0,
             placed_at: Box::new(|_| None),
         })
         .collect();
@@ -65,6 +65,8 @@ fn kernel(image: &Arc<KernelImage>, kind: ImageKind, map: &MemoryMap) -> Image {
         elf: Arc::clone(image.elf()),
         link_base: image.link_base(),
         size: image.size(),
+        // A kernel without room for its data is refused before it runs.
+        local_distance: image.local_distance(&map).unwrap_or(0),
         placed_at: Box::new(move |base| own.relocate(L1Addr::new(base), &map).ok()),
     }
 }

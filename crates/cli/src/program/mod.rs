@@ -21,23 +21,27 @@ pub mod gdb;
 mod inspect;
 pub mod kernels;
 mod launches;
+mod look;
 mod lower;
 mod memory_map;
 mod overview;
 mod overview_text;
 mod plan;
+mod profile;
 mod report;
 pub mod run;
 mod schema;
 mod scope;
 mod sections;
 pub mod source;
+mod source_lines;
 mod steps;
 mod storage;
 mod traces;
 mod workers;
 pub mod wrong;
 
+pub use profile::{ProfileArgs, profile};
 pub use report::BUILT_IN;
 
 use crate::answer::Answer;

@@ -30,6 +30,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use tilework_abi::l1::WORKER;
 use tilework_checks::Policy;
 use tilework_debugger::Debugger;
 use tilework_runtime::lower::Lowering;
@@ -83,6 +84,7 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    own.look.refuse(own.chip.library.is_none(), own.gdb.is_some())?;
     if own.chip.library.is_some() && own.bundle.file.is_some() {
         return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));
     }
@@ -170,6 +172,8 @@ impl<'a> Job<'a> {
         let targets = Targets::new()
             .outputs(out, names)
             .option("--coverage", own.coverage.as_deref())
+            .option("--trace", own.look.trace.as_deref())
+            .option("--html", own.look.html.as_deref())
             .option("--capture", own.capture.as_deref())
             .option("--capture", second.as_deref())
             .option("--bundle", own.bundle.file.as_deref());
@@ -204,8 +208,10 @@ impl Prepared<'_> {
         let Self { program, out, own, plan, inputs, .. } = self;
         progress.next();
         let checks = findings::shared(self.policy.clone());
-        parts.chip.check(&checks);
         let config = config(own, plan);
+        let races = parts.chip.check(&checks, config.board);
+        let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
+        let look = own.look.begin(&mut parts.chip, map)?;
         let opened = open(parts, config, debugger.map(|debugger| (debugger, plan)));
         let mut device = opened.map_err(|error| not_started(failure(program, error), own.firmware.as_deref()))?;
         progress.next();
@@ -213,7 +219,13 @@ impl Prepared<'_> {
         let placed = place(device.memory().map_err(failed)?, plan)?;
         let programs = programs(plan, &placed)?;
         let work = Work { plan, placed: &placed, programs: &programs, inputs };
-        work.upload(&mut device).map_err(failed)?;
+        if let Err(error) = work.upload(&mut device) {
+            let failure = failed(error);
+            return Err(match look.finish(&mut device, &plan.name, Some(&failure)) {
+                Ok(()) => failure,
+                Err(unwritten) => failure.and(&unwritten),
+            });
+        }
         laid_out(&device, plan, &programs)?;
         progress.next();
         watch(&mut device, progress, &checks);
@@ -223,9 +235,11 @@ impl Prepared<'_> {
         let clock = Instant::now();
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(program, plan, stopped));
         let host_seconds = clock.elapsed().as_secs_f64();
-        let found = findings::report(&mut device, &checks);
+        let found = findings::report(&mut device, &checks, races.as_ref());
         let ran = findings::judge(ran, found.as_ref()).map_err(|failure| with_state(failure, device.state()));
+        let looked = look.finish(&mut device, &plan.name, ran.as_ref().err());
         let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
+        let captured = both(captured, looked);
         let finished = ran.and_then(|mut ran| {
             progress.next();
             let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
@@ -425,7 +439,7 @@ fn report(
         let role = &role;
         program.core_times.iter().map(move |t| {
             let role = role(launch, t.core).unwrap_or_default();
-            CoreTime { launch, x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
+            CoreTime { launch, x: t.core.x, y: t.core.y, core: "brisc", start: t.start, end: t.end, role }
         })
     });
     let whole = ran.programs.first().and_then(|p| p.start).zip(ran.programs.last().and_then(|p| p.end));

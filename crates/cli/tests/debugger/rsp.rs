@@ -16,11 +16,15 @@ pub(crate) struct Debugged {
 impl Debugged {
     /// Runs an example on any free port.
     pub(crate) fn start(name: &str, out: &Path, more: &[&str]) -> Self {
+        let input = super::example_input(name);
+        let input = if name == "ring" { vec![] } else { vec!["--input", &input] };
+        Self::of(&super::example(name), out, &[&input[..], more].concat())
+    }
+
+    /// Runs a program on any free port.
+    pub(crate) fn of(program: &Path, out: &Path, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tilework"));
-        command.arg("run").arg(super::example(name)).arg("--out").arg(out).args(["--report", "json", "--gdb", "0"]);
-        if name != "ring" {
-            command.args(["--input", &super::example_input(name)]);
-        }
+        command.arg("run").arg(program).arg("--out").arg(out).args(["--report", "json", "--gdb", "0"]);
         command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());

@@ -422,7 +422,10 @@ impl KernelImage {
     }
 
     /// How far the kernel's local data moves, so that it lies behind that of firmware with `map`.
-    fn local_distance(&self, map: &MemoryMap) -> Result<u32, ElfError> {
+    ///
+    /// # Errors
+    /// No room behind the firmware's data.
+    pub fn local_distance(&self, map: &MemoryMap) -> Result<u32, ElfError> {
         let Some(local) = self.local.as_ref().filter(|_| self.is_self_contained()) else { return Ok(0) };
         let own = kernel_local(self.processor);
         let behind = map.kernel_local[self.processor.index()];
