@@ -209,8 +209,8 @@ pub trait Bus {
     /// # Errors
     /// [`NotQuick`], without a side effect.
     #[inline(always)]
-    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
-        let _ = (at, addr, width);
+    fn quick_load(&mut self, at: Cycle, pc: u32, addr: u32, width: Width) -> Result<Load, NotQuick> {
+        let _ = (at, pc, addr, width);
         Err(NotQuick::Ask)
     }
 
@@ -230,7 +230,7 @@ pub trait Bus {
 
     /// `fence` and `fence.i`: flushes the L0 cache and returns the cycles until the store queue
     /// has drained.
-    fn fence(&mut self, at: Cycle) -> u32;
+    fn fence(&mut self, at: Cycle, pc: u32) -> u32;
 
     /// [`Bus::ttinsn`] of a core whose own FIFO has room, which holds it for no cycle.
     ///

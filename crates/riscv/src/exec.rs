@@ -162,7 +162,7 @@ impl Core {
                             if !may_access!(addr, $width) {
                                 rare!()
                             }
-                            let load = quick!(bus.quick_load(now, addr, $width));
+                            let load = quick!(bus.quick_load(now, here!(), addr, $width));
                             self.result_at(insn.rd, now + Cycle::from(load.latency));
                             match load.access {
                                 Access::Private => {}

@@ -14,6 +14,7 @@ use crate::inert::InertTiles;
 use crate::noc::{Grid, GridBuilder, GridError, LatePackets, Network, NodeId, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
+use crate::probe::{Hub, Observer, Packets, Wants};
 use crate::sched::{Scheduler, Step, Until};
 use crate::tile::{Activity, CodeBook, Tile, Waiting};
 use crate::{Cycle, Fault, NEVER, Node, timing};
@@ -201,6 +202,9 @@ pub struct Chip {
     /// The host's own time; never behind the scheduler's when the host acts.
     host: Cycle,
     fault: Option<Fault>,
+    grid: Arc<Grid>,
+    /// The observers, if there are any.
+    hub: Option<Box<Hub>>,
 }
 
 impl Chip {
@@ -240,7 +244,7 @@ impl Chip {
             network.make_late(late, pcie as NodeId);
         }
         let scheduler = Scheduler::new(network, Distances::new(&layout.places(nodes.len())), threads);
-        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None })
+        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None, grid, hub: None })
     }
 
     /// Shares windows among the threads however little work they are.
@@ -364,10 +368,42 @@ impl Chip {
         }
     }
 
+    /// Adds an observer. It sees what happens from now on.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        let hub = self.hub.get_or_insert_default();
+        hub.add(observer);
+        let (wants, lines) = (hub.wants(), hub.lines());
+        for node in &mut self.nodes {
+            if let AnyNode::Tensix(tile) = node {
+                tile.observe(wants, &lines);
+            }
+        }
+        self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
+    }
+
+    /// Hands to the observers what they have not seen of the time before [`Chip::now`].
+    pub fn settle_observers(&mut self) {
+        let now = self.now();
+        if let Some(hub) = &mut self.hub {
+            hub.take(self.scheduler.events(), now);
+            hub.hand_over(now);
+        }
+    }
+
+    /// Simulates one window.
+    fn step(&mut self, until: Until) -> Result<Step, Fault> {
+        let result = self.scheduler.step(&mut self.nodes, until);
+        if let Some(hub) = &mut self.hub {
+            let now = self.scheduler.now;
+            hub.take(self.scheduler.events(), now);
+        }
+        result
+    }
+
     /// Simulates one window while the host waits for something that reaches it over PCIe.
     fn step_for_host(&mut self) -> Result<(), ChipError> {
         let until = Until { stop: NEVER, ahead: 0, notice: timing::PCIE_HOST_ONE_WAY };
-        match self.scheduler.step(&mut self.nodes, until) {
+        match self.step(until) {
             Ok(Step::Ran | Step::Reached) => Ok(()),
             Ok(Step::Quiet) => Err(self.deadlock()),
             Err(fault) => Err(self.failed(fault)),
@@ -479,7 +515,7 @@ impl Chip {
                 }
             }
             let until = Until { stop, ahead: 0, notice: timing::HOST_NOTICE };
-            match self.scheduler.step(&mut self.nodes, until) {
+            match self.step(until) {
                 Ok(Step::Ran) => {}
                 Ok(Step::Reached) => {
                     return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
@@ -515,7 +551,7 @@ impl Chip {
         let stop = self.now().saturating_add(cycles);
         let until = Until { stop, ahead, notice: NEVER };
         loop {
-            match self.scheduler.step(&mut self.nodes, until) {
+            match self.step(until) {
                 Ok(Step::Ran) if self.scheduler.now < stop => {}
                 Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
                 Err(fault) => return Err(self.failed(fault)),

@@ -62,6 +62,7 @@ fn hops(a: Place, b: Place) -> Cycle {
 mod tests {
     use super::*;
     use crate::noc::{Body, Departure, Dest, Network, Packet, Reply};
+    use crate::probe::RequestId;
 
     #[test]
     fn no_packet_takes_less_than_the_distance() {
@@ -79,7 +80,8 @@ mod tests {
                 for noc in 0..2 {
                     let reply = Reply { to: place[0], trid: 0, addr: 0 };
                     let body = Body::ReadRequest { addr: 0, len: 4, reply };
-                    let packet = Packet { noc, from: place[0], to: Dest::Unicast(at[0]), body };
+                    let packet =
+                        Packet { noc, from: place[0], to: Dest::Unicast(at[0]), id: RequestId::default(), body };
                     Network::new().carry(Departure { at: 0, packet }, |arrival, _, _| {
                         assert!(arrival >= least, "from {from} to {to} on NoC {noc}: {arrival}, {least}");
                         let slack = &mut closest[usize::from(noc)];

@@ -30,6 +30,7 @@ mod noc;
 mod node;
 mod pcie;
 mod pipe;
+mod probe;
 mod sched;
 #[cfg(test)]
 mod speculation_tests;
@@ -45,6 +46,9 @@ pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
+pub use probe::{
+    Agent, Event, Observer, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
+};
 pub use tensix::Origin;
 pub use tile::{WaitWord, Waiting};
 pub use tilework_abi::addr::Cycle;

@@ -15,6 +15,7 @@ use crate::crew::{Crew, Span, Worked};
 use crate::distance::Distances;
 use crate::noc::{Network, NocStats, Outbox};
 use crate::node::Outlook;
+use crate::probe::{Event, Packets};
 use crate::{Cycle, Fault, NEVER, Node, timing};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -89,7 +90,14 @@ pub(crate) struct Scheduler<N> {
     least_work: Duration,
     /// The busy nodes of a window that is divided.
     spans: Vec<(usize, Span)>,
+    /// Records packets for observers.
+    packets: Option<Packets>,
+    /// No node runs further than this in one step, so that what it records has an end.
+    stride: Cycle,
 }
+
+/// With an observer, no node runs further than this in one step: some events a cycle.
+const OBSERVED_STRIDE: Cycle = 1 << 16;
 
 /// A fault of a node.
 struct Faulted {
@@ -145,7 +153,21 @@ impl<N: Worked> Scheduler<N> {
             unmeasured: 0,
             least_work: LEAST_WORK,
             spans: Vec::with_capacity(nodes),
+            packets: None,
+            stride: NEVER,
         }
+    }
+
+    /// Somebody takes [`Scheduler::events`] from now on; `packets` if they are to be among them.
+    pub(crate) fn observe(&mut self, packets: Option<Packets>) {
+        self.packets = packets;
+        self.stride = OBSERVED_STRIDE;
+    }
+
+    /// What was recorded since this was last emptied.
+    #[inline]
+    pub(crate) fn events(&mut self) -> &mut Vec<Event> {
+        &mut self.out.events
     }
 
     /// Divides windows however little work they are, for tests.
@@ -218,7 +240,7 @@ impl<N: Worked> Scheduler<N> {
             Some(Faulted { at, .. }) if start > *at => (until.stop, until.stop),
             Some(Faulted { at, .. }) => (until.stop.min(at + 1), until.last().min(at + 1)),
             None if start == NEVER => return Ok(Step::Quiet),
-            None => (until.stop, until.last()),
+            None => (until.stop, until.last().min(start.saturating_add(self.stride))),
         };
         if start >= stop {
             self.next = if self.fault.is_some() { 0 } else { start };
@@ -396,8 +418,15 @@ impl<N: Worked> Scheduler<N> {
             debug_assert!(self.routed <= at, "a packet of cycle {at} leaves after one of {}", self.routed);
             self.routed = at;
             let active = &mut self.active;
+            let (packets, events) = (&self.packets, &mut self.out.events);
+            if let Some(packets) = packets {
+                packets.leaves(at, &departure.packet, events);
+            }
             let carried = self.network.carry(departure, |at, node, packet| {
                 let node = usize::from(node);
+                if let Some(packets) = packets {
+                    packets.arrives(at, &packet, events);
+                }
                 nodes[node].deliver(at, packet);
                 if stopped != Some(node) {
                     let outlook = nodes[node].outlook();

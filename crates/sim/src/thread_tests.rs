@@ -2,10 +2,12 @@
 //! of threads, and a host sees the same of it whether nodes run ahead of it or not.
 
 use crate::pcie::Bar;
-use crate::{Chip, ChipConfig, ChipError, ChipStats};
+use crate::{Chip, ChipConfig, ChipError, ChipStats, Event, Observer, Wants, What};
 use proptest::prelude::*;
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
 use tilework_abi::board::{Board, PCIE};
 use tilework_abi::noc::{self, NocRect, NocXy, atomic, ctrl, init};
 use tilework_abi::tensix as map;
@@ -182,9 +184,20 @@ fn look(chip: &mut Chip, xy: NocXy, turn: u64) -> Result<(u64, u32, u64), ChipEr
 
 /// Also says whether several threads shared a window.
 fn outcome(run: Run, threads: usize) -> (Outcome, bool) {
+    outcome_before(run, threads, |_| {}, |_| {})
+}
+
+/// As [`outcome`], of a chip that is prepared before the run and looked at after it.
+fn outcome_before(
+    run: Run,
+    threads: usize,
+    prepare: impl FnOnce(&mut Chip),
+    after: impl FnOnce(&mut Chip),
+) -> (Outcome, bool) {
     let config = ChipConfig { threads: NonZeroUsize::new(threads), ..ChipConfig::new(Board::P100) };
     let mut chip = Chip::new(config).expect("the board tables fit");
     chip.share_every_window();
+    prepare(&mut chip);
     chip.pin(HOST, SPACE as usize).expect("a free region");
     let tiles: Vec<NocXy> = Board::P100.workers().take(run.tiles).collect();
     let banks: Vec<NocXy> = Board::P100.dram().banks().iter().map(|bank| bank.first_port).collect();
@@ -215,6 +228,7 @@ fn outcome(run: Run, threads: usize) -> (Outcome, bool) {
     if fault.is_none() {
         fault = chip.run(400_000).err().map(|error| error.to_string());
     }
+    after(&mut chip);
     let memory = |&xy: &NocXy| {
         let mut hasher = DefaultHasher::new();
         chip.l1(xy).expect("a worker").hash(&mut hasher);
@@ -263,6 +277,63 @@ fn the_first_fault_counts_on_any_number_of_threads() {
         let (Outcome { fault, .. }, _) = is_the_same_on_any_number_of_threads(run);
         let fault = fault.expect("a fault");
         assert!(fault.contains("0xf00000"), "{fault}");
+    }
+}
+
+/// Keeps everything.
+#[derive(Default)]
+struct Log(Vec<Event>);
+
+impl Observer for Log {
+    fn wants(&self) -> Wants {
+        Wants::ACCESSES | Wants::NOC | Wants::CORES
+    }
+    fn events(&mut self, events: &[Event]) {
+        self.0.extend_from_slice(events);
+    }
+}
+
+/// The outcome of an observed run, and what was observed.
+fn observed(run: Run, threads: usize) -> (Outcome, Vec<Event>) {
+    let log = Arc::new(Mutex::new(Log::default()));
+    let observer = Box::new(log.clone());
+    let (outcome, _) = outcome_before(run, threads, |chip| chip.observe(observer), Chip::settle_observers);
+    let events = std::mem::take(&mut log.lock().expect("nothing panics").0);
+    (outcome, events)
+}
+
+/// Packets leave before they arrive, and what is answered was asked.
+fn check_packets(events: &[Event]) {
+    let (mut left, mut asked) = (HashSet::new(), HashSet::new());
+    for event in events {
+        match &event.what {
+            What::Leaves(packet) => {
+                left.insert((packet.id, packet.kind as u8));
+            }
+            What::Arrives(packet) => assert!(left.contains(&(packet.id, packet.kind as u8)), "{event:?}"),
+            What::Request(request) => assert!(asked.insert(request.id), "{event:?}"),
+            _ => {}
+        }
+    }
+    assert!(asked.iter().all(|id| left.iter().any(|(sent, _)| sent == id)));
+}
+
+#[test]
+fn an_observer_changes_nothing_and_sees_the_same_on_any_number_of_threads() {
+    for (seed, tiles, requests, ahead) in [(0x9E37_79B9, 20, 12, false), (0x51, 1, 8, true), (0x77, 12, 6, true)] {
+        let run = Run { seed, tiles, faulty: 0, requests, slice: 700, ahead };
+        let (plain, _) = outcome(run, 1);
+        let (one, events) = observed(run, 1);
+        assert_eq!(one, plain, "{run:?}");
+        assert!(events.windows(2).all(|pair| pair[0].at <= pair[1].at));
+        let started = events.iter().filter(|event| matches!(event.what, What::Request(_))).count();
+        assert_eq!(started, tiles * requests as usize);
+        check_packets(&events);
+        for threads in [2, 3] {
+            let (other, again) = observed(run, threads);
+            assert_eq!(other, plain, "{run:?} on {threads} threads");
+            assert!(again == events, "{run:?} on {threads} threads");
+        }
     }
 }
 

@@ -227,7 +227,7 @@ impl Bus for Toy {
 
     /// Every second word of memory is quick, so that all tests take both paths.
     #[inline(always)]
-    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
+    fn quick_load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, NotQuick> {
         if addr & 4 == 0 || addr >= L1_BYTES && addr.wrapping_sub(LOCAL_BASE) >= LOCAL_BYTES {
             return Err(NotQuick::Ask);
         }
@@ -257,7 +257,7 @@ impl Bus for Toy {
         Ok(Load { value: old, latency: 12, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle) -> u32 {
+    fn fence(&mut self, at: Cycle, _pc: u32) -> u32 {
         self.lines = [NO_LINE; 4];
         self.next_line = 0;
         self.drained_at.saturating_sub(at) as u32

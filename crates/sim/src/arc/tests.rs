@@ -5,6 +5,7 @@ use super::*;
 use crate::Node;
 use crate::noc::GridBuilder;
 use crate::noc::{Body, Data, Place, Reply};
+use crate::probe::RequestId;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ fn arc(board: Board) -> ArcTile {
 }
 
 fn send(arc: &mut ArcTile, body: Body) -> Result<Option<Body>, Fault> {
-    arc.deliver(100, Packet { noc: 0, from: HOST, to: Dest::Unicast(ARC), body });
+    arc.deliver(100, Packet { noc: 0, from: HOST, to: Dest::Unicast(ARC), id: RequestId::default(), body });
     let mut out = Outbox::default();
     arc.run(crate::NEVER, &mut out)?;
     match out.take_all().pop().map(|d| d.packet.body) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::Node;
 use crate::noc::Reply;
+use crate::probe::RequestId;
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ fn bank() -> DramBank {
 }
 
 fn packet(to: Place, body: Body) -> Packet {
-    Packet { noc: 0, from: CORE, to: Dest::Unicast(to), body }
+    Packet { noc: 0, from: CORE, to: Dest::Unicast(to), id: RequestId::default(), body }
 }
 
 fn read(addr: u64, len: u32) -> Body {

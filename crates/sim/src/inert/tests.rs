@@ -3,6 +3,7 @@
 use super::*;
 use crate::Node;
 use crate::noc::{GridBuilder, Reply};
+use crate::probe::RequestId;
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
@@ -18,7 +19,7 @@ fn tiles(board: Board) -> InertTiles {
 
 fn send(tiles: &mut InertTiles, noc: u8, to: (u8, u8), body: Body) -> Result<Option<Body>, Fault> {
     let to = Dest::Unicast(Place { node: NODE, x: to.0, y: to.1 });
-    tiles.deliver(100, Packet { noc, from: CORE, to, body });
+    tiles.deliver(100, Packet { noc, from: CORE, to, id: RequestId::default(), body });
     let mut out = Outbox::default();
     tiles.run(crate::NEVER, &mut out)?;
     Ok(out.take_all().pop().map(|d| d.packet.body))
@@ -143,7 +144,7 @@ fn odd_requests_are_faults() {
     assert!(write(&mut tiles, (1, 1), 0xFFB1_2001, &[0; 4]).is_err(), "not a register's address");
     let all: Arc<[Place]> = Arc::from([Place { node: NODE, x: 1, y: 1 }]);
     let body = Body::WriteRequest { addr: 0, data: [0; 4].as_slice().into(), mask: None, reply: None };
-    tiles.deliver(0, Packet { noc: 0, from: CORE, to: Dest::Multicast(all), body });
+    tiles.deliver(0, Packet { noc: 0, from: CORE, to: Dest::Multicast(all), id: RequestId::default(), body });
     assert!(tiles.run(crate::NEVER, &mut Outbox::default()).is_err(), "a multicast");
 }
 

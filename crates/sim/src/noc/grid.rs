@@ -10,6 +10,7 @@
 
 use super::translate::{MOST_HARVESTED_COLUMNS, Translation, opt_out, preferred};
 use super::{NodeId, Place};
+use crate::probe::Spot;
 use crate::{Fault, FaultClass};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -257,6 +258,17 @@ impl Grid {
     /// The kind of tile at `place`.
     pub(crate) fn kind(&self, place: Place) -> Option<TileKind> {
         self.kinds[router_index(place.x, place.y)?]
+    }
+
+    /// The tile at `place` as events name it.
+    pub(crate) fn spot(&self, place: Place) -> Spot {
+        match Site::at(place.x, place.y) {
+            Some(Site::Tensix) => Spot::Tensix(self.logical(0, place)),
+            Some(Site::Dram { bank, .. }) => Spot::Dram(bank),
+            Some(Site::Pcie { .. }) => Spot::Pcie,
+            Some(Site::Arc) => Spot::Arc,
+            _ => Spot::Inert,
+        }
     }
 
     /// Software's coordinates for the tile at `place` on NoC `noc` (`NOC_ID_LOGICAL`).

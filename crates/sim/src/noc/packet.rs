@@ -6,6 +6,7 @@ use tilework_riscv::Cycle;
 
 use super::Data;
 use crate::distance::Distances;
+use crate::probe::{Event, RequestId};
 use crate::timing::LOOKAHEAD;
 use crate::{Fault, NEVER};
 
@@ -156,6 +157,8 @@ pub(crate) struct Packet {
     pub from: Place,
     /// The receiving NIU or NIUs.
     pub to: Dest,
+    /// The request that it belongs to, for observers.
+    pub id: RequestId,
     /// Its content.
     pub body: Body,
 }
@@ -200,11 +203,13 @@ pub(crate) struct Outbox {
     own: Cycle,
     /// The first cycle past which the host must have had a chance to react, or [`NEVER`].
     limit: Cycle,
+    /// What the nodes have recorded for observers.
+    pub(crate) events: Vec<Event>,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { departures: VecDeque::new(), earliest: NEVER, own: NEVER, limit: NEVER }
+        Self { departures: VecDeque::new(), earliest: NEVER, own: NEVER, limit: NEVER, events: Vec::new() }
     }
 }
 
@@ -283,6 +288,7 @@ impl Outbox {
         }
         self.limit = self.limit.min(other.limit);
         other.limit = NEVER;
+        self.events.append(&mut other.events);
     }
     /// The first cycle at which something may leave that the host does because of what it sees, or
     /// [`NEVER`]. Clears the limit: the host has its chance to react now.

@@ -7,6 +7,7 @@
 //! that nobody serves is answered by ones, late or never.
 
 use super::{Body, Dest, Outbox, Packet, Place, Reply};
+use crate::probe::RequestId;
 use crate::{Cycle, Fault};
 use tilework_abi::board::PCIE_PHYSICAL;
 
@@ -14,6 +15,7 @@ use tilework_abi::board::PCIE_PHYSICAL;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostRequest {
     noc: u8,
+    id: RequestId,
     host: Place,
     here: Place,
     /// Whether it waits for data.
@@ -35,14 +37,14 @@ impl HostRequest {
             Body::WriteRequest { reply, .. } => (false, *reply),
             _ => return None,
         };
-        Some(Self { noc: packet.noc, host: packet.from, here, read, reply })
+        Some(Self { noc: packet.noc, id: packet.id, host: packet.from, here, read, reply })
     }
 
     fn refused(self, mut fault: Fault) -> Packet {
         // When and by whom is known where it arrives.
         (fault.site.cycle, fault.site.sender) = (None, None);
         let body = Body::Refused { read: self.read, reply: self.reply, fault };
-        Packet { noc: self.noc, from: self.here, to: Dest::Unicast(self.host), body }
+        Packet { noc: self.noc, from: self.here, to: Dest::Unicast(self.host), id: self.id, body }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers of tiles that have no NIU registers visible to firmware: DRAM, PCIe and ARC.
 
 use super::{Body, Data, Dest, Packet, Place, Reply};
+use crate::probe::RequestId;
 use crate::{Cycle, Fault, FaultClass, Memory};
 
 const READ: &str = "BlackholeA0/NoC/MemoryMap.md, NOC_CTRL";
@@ -21,11 +22,11 @@ pub(crate) fn serve(
     match &packet.body {
         Body::ReadRequest { addr, len, reply } => {
             let data = read_data(at, *addr, *len, mem)?;
-            Ok(Some(read_response(packet.noc, me, *reply, data)))
+            Ok(Some(read_response(packet.noc, packet.id, me, *reply, data)))
         }
         Body::WriteRequest { addr, data, mask, reply } => {
             write_data(at, *addr, data, *mask, mem)?;
-            Ok(reply.map(|reply| write_ack(packet.noc, me, reply)))
+            Ok(reply.map(|reply| write_ack(packet.noc, packet.id, me, reply)))
         }
         Body::AtomicRequest { addr, .. } => {
             let what = "an atomic request to a tile without L1";
@@ -39,13 +40,13 @@ pub(crate) fn serve(
 }
 
 /// The answer to a read.
-pub(crate) fn read_response(noc: u8, from: Place, reply: Reply, data: Data) -> Packet {
-    Packet { noc, from, to: Dest::Unicast(reply.to), body: Body::ReadResponse { reply, data } }
+pub(crate) fn read_response(noc: u8, id: RequestId, from: Place, reply: Reply, data: Data) -> Packet {
+    Packet { noc, from, to: Dest::Unicast(reply.to), id, body: Body::ReadResponse { reply, data } }
 }
 
 /// The answer to a write.
-pub(crate) fn write_ack(noc: u8, from: Place, reply: Reply) -> Packet {
-    Packet { noc, from, to: Dest::Unicast(reply.to), body: Body::WriteAck { reply } }
+pub(crate) fn write_ack(noc: u8, id: RequestId, from: Place, reply: Reply) -> Packet {
+    Packet { noc, from, to: Dest::Unicast(reply.to), id, body: Body::WriteAck { reply } }
 }
 
 /// Reads `len` bytes straight into a packet's payload.

@@ -29,6 +29,7 @@ use crate::inert::niu_register;
 use crate::noc::{self, Body, Data, Dest, Grid, HostRequest, Outbox, Packet, Place, Reply, serve_or_refuse};
 use crate::node::Outlook;
 use crate::pipe::Pipe;
+use crate::probe::RequestId;
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
 use iatu::Iatu;
 use tilework_abi::grid::Site;
@@ -86,6 +87,8 @@ pub(crate) struct Pcie {
     /// The link, by direction.
     to_device: Pipe,
     to_host: Pipe,
+    /// Packets that the host's accesses have become.
+    requests: u64,
     device_writes: u64,
     /// Whether wrong accesses of the host are answered, instead of being faults that stop the chip.
     answers_errors: bool,
@@ -102,9 +105,19 @@ enum Event {
     /// A packet arrived from the NoC.
     Arrive(Packet),
     /// A device read reaches host memory.
-    Sample { noc: u8, addr: u64, len: u32, reply: Reply },
+    Sample(Sample),
     /// A device write reaches host memory.
     Visible { addr: u64, data: Data, mask: Option<u64> },
+}
+
+/// A device read on its way to host memory.
+#[derive(Debug)]
+struct Sample {
+    noc: u8,
+    id: RequestId,
+    addr: u64,
+    len: u32,
+    reply: Reply,
 }
 
 #[derive(Debug)]
@@ -157,6 +170,7 @@ impl Pcie {
             stores: Pipe::new(timing::PCIE_STORE),
             to_device: Pipe::new(timing::PCIE_LINK),
             to_host: Pipe::new(timing::PCIE_LINK),
+            requests: 0,
             device_writes: 0,
             answers_errors: false,
             refused: VecDeque::new(),
@@ -236,7 +250,7 @@ impl Pcie {
                 let reply = (acks > 0).then_some(Reply { to: this.place, trid: 0, addr: 0 });
                 let data = data[at..at + len].into();
                 let body = Body::WriteRequest { addr: target.address, data, mask: None, reply };
-                let packet = Packet { noc: target.noc, from: this.place, to, body };
+                let packet = Packet { noc: target.noc, from: this.place, to, id: RequestId::default(), body };
                 packets.push((len, packet, acks, target.ordering == Ordering::Strict));
                 Ok(())
             }
@@ -245,7 +259,8 @@ impl Pcie {
                 Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(offset + at as u64))
             }
         })?;
-        for (len, packet, acks, waits) in packets {
+        for (len, mut packet, acks, waits) in packets {
+            packet.id = self.next_id(packet.noc);
             let ready = self.stores.serve(at, len as u64).saturating_add(timing::PCIE_HOST_ONE_WAY);
             self.orders.push_back(Order { ready, packet, acks, waits });
             self.bytes_to_device += len as u64;
@@ -342,6 +357,11 @@ impl Pcie {
         Ok(ticket)
     }
 
+    fn next_id(&mut self, noc: u8) -> RequestId {
+        self.requests += 1;
+        RequestId::new(self.place.node, noc, self.requests)
+    }
+
     /// Queues one packet of a read that the host starts at cycle `at`.
     fn order_read(&mut self, at: Cycle, piece: ReadPiece, to: Dest, target: &NocTarget) {
         let part = self.next_part;
@@ -349,7 +369,7 @@ impl Pcie {
         let reply = Reply { to: self.place, trid: 1, addr: part };
         let body = Body::ReadRequest { addr: target.address, len: piece.len as u32, reply };
         self.parts.insert(part, piece);
-        let packet = Packet { noc: target.noc, from: self.place, to, body };
+        let packet = Packet { noc: target.noc, from: self.place, to, id: self.next_id(target.noc), body };
         let ready = self.stores.serve(at, 0).saturating_add(timing::PCIE_HOST_ONE_WAY);
         let waits = target.ordering != Ordering::Posted;
         self.orders.push_back(Order { ready, packet, acks: 0, waits });
@@ -431,12 +451,15 @@ impl Pcie {
                 if let Some((noc, reg)) = niu_register(Site::Pcie { index: 0 }, packet.noc, addr) {
                     let data = self.niu(noc, reg)?.to_le_bytes();
                     let data = data.into_iter().cycle().take(len.min(4) as usize).collect();
-                    out.push(at + timing::ARC_ACCESS, noc::read_response(packet.noc, self.place, reply, data));
+                    out.push(
+                        at + timing::ARC_ACCESS,
+                        noc::read_response(packet.noc, packet.id, self.place, reply, data),
+                    );
                     return Ok(());
                 }
                 let addr = self.iatu.translate(host_address(addr)?, len as usize)?;
                 self.memory.check(addr, len as usize)?;
-                let event = Event::Sample { noc: packet.noc, addr, len, reply };
+                let event = Event::Sample(Sample { noc: packet.noc, id: packet.id, addr, len, reply });
                 self.events.push(at + timing::PCIE_MEMORY_ONE_WAY, event);
             }
             Body::WriteRequest { addr, data, mask, reply } => {
@@ -445,7 +468,7 @@ impl Pcie {
                 let passed = self.to_host.serve(at, wire_bytes(data.len()));
                 self.bytes_to_host += data.len() as u64;
                 if let Some(reply) = reply {
-                    out.push(passed + timing::PCIE_WRITE_ACK, noc::write_ack(packet.noc, self.place, reply));
+                    out.push(passed + timing::PCIE_WRITE_ACK, noc::write_ack(packet.noc, packet.id, self.place, reply));
                 }
                 self.events.push(passed + timing::PCIE_MEMORY_ONE_WAY, Event::Visible { addr, data, mask });
             }
@@ -518,12 +541,13 @@ impl Pcie {
     }
 
     /// Serves a device read that reaches host memory at `at`.
-    fn sample(&mut self, at: Cycle, noc: u8, addr: u64, len: u32, reply: Reply, out: &mut Outbox) -> Result<(), Fault> {
+    fn sample(&mut self, at: Cycle, sample: Sample, out: &mut Outbox) -> Result<(), Fault> {
+        let Sample { noc, id, addr, len, reply } = sample;
         let mut data = vec![0; len as usize];
         self.memory.read(addr, &mut data)?;
         let passed = self.to_device.serve(at, wire_bytes(data.len()));
         self.bytes_to_device += u64::from(len);
-        let answer = noc::read_response(noc, self.place, reply, data.into());
+        let answer = noc::read_response(noc, id, self.place, reply, data.into());
         // The packet leaves flit by flit; its last flit must not overtake the link.
         let first = passed.saturating_sub(answer.body.data_flits()).max(at);
         out.push(first + timing::PCIE_MEMORY_ONE_WAY, answer);
@@ -540,8 +564,9 @@ impl Pcie {
                     arrived.map_err(|fault| if refusal { fault } else { fault.sent_by(from) })
                 })
             }
-            Event::Sample { noc, addr, len, reply } => {
-                self.sample(at, noc, addr, len, reply, out).map_err(|fault| fault.sent_by(reply.to))
+            Event::Sample(sample) => {
+                let to = sample.reply.to;
+                self.sample(at, sample, out).map_err(|fault| fault.sent_by(to))
             }
             Event::Visible { addr, data, mask } => {
                 self.memory.write_masked(addr, &data, mask)?;

@@ -1,6 +1,7 @@
 //! The PCIe tile between host memory and the NoCs.
 
 use super::*;
+use crate::probe::RequestId;
 use proptest::prelude::*;
 use tilework_abi::board;
 use tilework_abi::noc::NocXy;
@@ -48,7 +49,7 @@ fn run(pcie: &mut Pcie) -> Result<Vec<(Cycle, Packet)>, Fault> {
 }
 
 fn from_core(body: Body) -> Packet {
-    Packet { noc: 1, from: CORE, to: Dest::Unicast(PCIE), body }
+    Packet { noc: 1, from: CORE, to: Dest::Unicast(PCIE), id: RequestId::default(), body }
 }
 
 #[test]
@@ -154,6 +155,7 @@ fn a_load_waits_for_acknowledgements_and_takes_a_round_trip() {
             noc: 0,
             from: CORE,
             to: Dest::Unicast(PCIE),
+            id: RequestId::default(),
             body: Body::WriteAck { reply: Reply { to: PCIE, trid: 0, addr: 0 } },
         },
     );

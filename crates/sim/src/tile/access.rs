@@ -10,6 +10,7 @@ use super::fabric::Fabric;
 use super::port::Ports;
 use super::wake;
 use crate::noc::Niu;
+use crate::probe::{Agent, Wants, What};
 use crate::tensix::{Issuer, Tensix};
 use crate::{Fault, FaultClass, timing};
 use tilework_abi::address_map::{Region, niu_register};
@@ -170,6 +171,13 @@ impl Reach<'_> {
             Region::Niu { noc, offset } => {
                 let niu = self.nius[noc].or_fault(|| own_niu(addr))?;
                 let start = niu.write(offset, value, at).map_err(Refuse::Fault)?;
+                if let (Some(start), Some(recorder)) = (&start, &mut self.fabric.recorder)
+                    && recorder.wants(Wants::NOC)
+                {
+                    let agent = by.map_or(Agent::Niu(noc as u8), |by| Agent::Core(by.core));
+                    let request = Box::new(niu.describe(start));
+                    recorder.record(at, agent, by.map_or(0, |by| by.pc), What::Request(request));
+                }
                 self.fabric.started.extend(start.map(|start| (noc as u8, start)));
                 Ok(())
             }

@@ -4,12 +4,16 @@
 //! Shared accesses happen in the order of (cycle, core): an access that is not before
 //! [`TileBus::horizon`] is refused with [`Refuse::Sync`] and retried when the others have caught
 //! up. Private accesses need no such order.
+//!
+//! The bus exists twice: `PROBED` records every access for the observers of the chip, the other one
+//! contains nothing of that.
 
 use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
 use crate::noc::Outbox;
+use crate::probe::{Agent, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
@@ -21,7 +25,7 @@ use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, N
 const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
 
 /// A core's bus during one run.
-pub(super) struct TileBus<'a> {
+pub(super) struct TileBus<'a, const PROBED: bool> {
     pub(super) shared: &'a mut Shared,
     pub(super) core: Processor,
     /// The core's own port, and those of the others.
@@ -38,7 +42,7 @@ pub(super) struct TileBus<'a> {
 
 type Refused = Refuse<Fault>;
 
-impl TileBus<'_> {
+impl<const PROBED: bool> TileBus<'_, PROBED> {
     /// Asks for the sleepers to be woken before a write; true when there are any.
     fn must_wake(&mut self, sleepers: CoreSet) -> bool {
         let sleepers = sleepers & !(1 << self.core.index());
@@ -203,17 +207,9 @@ impl TileBus<'_> {
         let effect = if self.take_code_changed() { Effect::Code } else { Effect::Visible };
         Ok(Store { hold: self.ports.own.stores.push(at, addr), effect })
     }
-}
-
-impl Bus for TileBus<'_> {
-    type Fault = Fault;
-
-    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
-        self.shared.fabric.code(pc)
-    }
 
     #[inline(always)]
-    fn quick_load(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
+    fn load_within_loop(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         if addr < map::L1_SIZE {
             if let Some((word, stays)) = self.ports.own.l0.hit(addr) {
                 // Watched, although the copy is private: when the loop flushes the cache, the next
@@ -237,7 +233,14 @@ impl Bus for TileBus<'_> {
     }
 
     #[inline(always)]
-    fn quick_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
+    fn store_within_loop(
+        &mut self,
+        at: Cycle,
+        pc: u32,
+        addr: u32,
+        width: Width,
+        value: u32,
+    ) -> Result<Store, NotQuick> {
         if addr < map::L1_SIZE {
             if at >= self.horizon {
                 return Err(NotQuick::Sync);
@@ -289,8 +292,8 @@ impl Bus for TileBus<'_> {
         Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
     }
 
-    fn load(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
-        if let Ok(load) = self.quick_load(at, addr, width) {
+    fn load_anywhere(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
+        if let Ok(load) = self.load_within_loop(at, addr, width) {
             return Ok(load);
         }
         if at >= self.horizon {
@@ -306,7 +309,7 @@ impl Bus for TileBus<'_> {
         self.load_register(at, addr, width)
     }
 
-    fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
+    fn store_anywhere(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         self.shared.fabric.log.make_room();
         if addr < map::L1_SIZE && at < self.horizon && self.shared.fabric.l1_load(addr, width) == value & width.mask() {
             // The value does not change: no sleeper has to wake, and decoded code stays valid.
@@ -315,7 +318,7 @@ impl Bus for TileBus<'_> {
         }
         // The run loop has tried the quick path already, unless it records.
         if niu_register(addr).is_none()
-            && let Ok(store) = self.quick_store(at, pc, addr, width, value)
+            && let Ok(store) = self.store_within_loop(at, pc, addr, width, value)
         {
             return Ok(store);
         }
@@ -334,7 +337,81 @@ impl Bus for TileBus<'_> {
         self.store_register(at, pc, addr, width, value)
     }
 
-    fn amo(&mut self, at: Cycle, _pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refused> {
+    /// Records a load, if loads are recorded.
+    #[inline(always)]
+    fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
+        if PROBED {
+            let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
+            self.record(at, pc, What::Load { addr, bytes: width.bytes() as u8, value: load.value, cached });
+        }
+    }
+
+    /// Records a store, if all stores are recorded.
+    #[inline(always)]
+    fn stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
+        if PROBED {
+            self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
+        }
+    }
+
+    /// Records a store that is recorded even when most are not.
+    #[cold]
+    fn observe_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
+        let Some(recorder) = &self.shared.fabric.recorder else { return };
+        let wanted = match addr < map::L1_SIZE {
+            true => self.shared.fabric.is_observed(addr),
+            false => recorder.wants(Wants::REGISTERS),
+        };
+        if wanted {
+            self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
+        }
+    }
+
+    fn record(&mut self, at: Cycle, pc: u32, what: What) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.record(at, Agent::Core(self.core), pc, what);
+        }
+    }
+}
+
+impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
+    type Fault = Fault;
+
+    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        self.shared.fabric.code(pc)
+    }
+
+    #[inline(always)]
+    fn quick_load(&mut self, at: Cycle, pc: u32, addr: u32, width: Width) -> Result<Load, NotQuick> {
+        let load = self.load_within_loop(at, addr, width)?;
+        self.loaded(at, pc, addr, width, load);
+        Ok(load)
+    }
+
+    #[inline(always)]
+    fn quick_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
+        let store = self.store_within_loop(at, pc, addr, width, value)?;
+        self.stored(at, pc, addr, width, value);
+        Ok(store)
+    }
+
+    fn load(&mut self, at: Cycle, pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {
+        let load = self.load_anywhere(at, addr, width)?;
+        self.loaded(at, pc, addr, width, load);
+        Ok(load)
+    }
+
+    fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
+        let store = self.store_anywhere(at, pc, addr, width, value)?;
+        if PROBED {
+            self.stored(at, pc, addr, width, value);
+        } else if self.shared.fabric.recorder.is_some() {
+            self.observe_store(at, pc, addr, width, value);
+        }
+        Ok(store)
+    }
+
+    fn amo(&mut self, at: Cycle, pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refused> {
         if addr >= map::L1_SIZE {
             return Err(Refuse::Fault(
                 Fault::new(
@@ -356,11 +433,17 @@ impl Bus for TileBus<'_> {
         self.ports.own.l0.flush();
         let old = self.shared.fabric.l1_load(addr, Width::Word);
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
+        if PROBED {
+            self.record(at, pc, What::Atomic { addr, value: old });
+        }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle) -> u32 {
+    fn fence(&mut self, at: Cycle, pc: u32) -> u32 {
+        if PROBED {
+            self.record(at, pc, What::Fence);
+        }
         self.ports.own.l0.flush();
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
     }

@@ -10,7 +10,9 @@ use super::speculation::StoreLog;
 use super::streams::Streams;
 use super::wake;
 use crate::noc::Start;
+use crate::probe::{Recorder, Wants};
 use crate::{Fault, FaultClass};
+use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::address_map::Region;
 use tilework_abi::tensix::{self as map, Processor};
@@ -22,6 +24,8 @@ const LINE: u32 = 64;
 const CODE: u8 = 1;
 /// A parked core sleeps on a word of the line.
 const WATCHED: u8 = 2;
+/// An observer of the chip wants to see the stores of cores to the line.
+const OBSERVED: u8 = 4;
 
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
@@ -40,7 +44,7 @@ pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
 /// The memory, registers and side effects that all agents of a tile share.
 pub(super) struct Fabric {
     pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
-    /// [`CODE`] and [`WATCHED`] per 64 bytes of L1.
+    /// [`CODE`], [`WATCHED`] and [`OBSERVED`] per 64 bytes of L1.
     flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
     code: TileCode,
     /// Counts changes of decoded code.
@@ -66,6 +70,8 @@ pub(super) struct Fabric {
     pub(super) pc_buf_override: Option<u32>,
     /// The stores of speculative execution.
     pub(super) log: StoreLog,
+    /// What observers of the chip will be told.
+    pub(super) recorder: Option<Box<Recorder>>,
 }
 
 impl Fabric {
@@ -86,6 +92,7 @@ impl Fabric {
             reset_changed: None,
             pc_buf_override: None,
             log: StoreLog::default(),
+            recorder: None,
         }
     }
 
@@ -166,6 +173,25 @@ impl Fabric {
             self.flags[line as usize] |= CODE;
         }
         Ok(page)
+    }
+
+    // Observers
+
+    /// Observers want to see the stores of cores to these addresses of L1.
+    pub(super) fn observe(&mut self, addrs: Range<u32>) {
+        let lines = addrs.start / LINE..addrs.end.min(map::L1_SIZE).div_ceil(LINE);
+        lines.for_each(|line| self.flags[line as usize] |= OBSERVED);
+    }
+
+    /// Whether they want to see stores to the line around `addr`.
+    pub(super) fn is_observed(&self, addr: u32) -> bool {
+        self.line_flags(addr) & OBSERVED != 0
+    }
+
+    /// Whether all accesses of cores are recorded.
+    #[inline]
+    pub(super) fn records_accesses(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.wants(Wants::ACCESSES))
     }
 
     // Sleepers

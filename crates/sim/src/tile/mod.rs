@@ -37,6 +37,7 @@ mod wake;
 use crate::event_queue::EventQueue;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::node::Outlook;
+use crate::probe::{Agent, Recorder, Spot, Wants, What};
 use crate::tensix::{Awaits, Changed, Origin};
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
@@ -46,6 +47,7 @@ use fabric::{COPROCESSOR, CoreSet, Fabric};
 use port::{Port, Ports};
 use speculation::Speculation;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::insn::Mode;
@@ -174,6 +176,34 @@ impl Tile {
     pub(crate) fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
     }
+    /// Records from now on what `wants` includes, and stores to these lines of L1.
+    pub(crate) fn observe(&mut self, wants: Wants, lines: &[Range<u32>]) {
+        let recorder =
+            self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
+        recorder.set_wants(wants);
+        lines.iter().for_each(|line| self.shared.fabric.observe(line.clone()));
+        // A core that speculates would record what may not happen.
+        self.confirm();
+        self.speculation.enabled = false;
+    }
+
+    /// Records what `what` says of core `i`, at its cycle.
+    fn record_core(&mut self, i: usize, what: impl FnOnce(&Core) -> What) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder
+            && recorder.wants(Wants::CORES)
+        {
+            let core = &self.slots[i].core;
+            recorder.record(core.now, Agent::Core(Processor::ALL[i]), core.pc, what(core));
+        }
+    }
+
+    /// Hands over what was recorded.
+    fn hand_over(&mut self, out: &mut Outbox) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            out.events.append(&mut recorder.events);
+        }
+    }
+
     /// The coprocessor counts from now on what it executes.
     pub(crate) fn count_modes(&mut self) {
         self.shared.tensix.count_modes();
@@ -273,6 +303,7 @@ impl Tile {
                 self.ports[i].stores.skip(core.now - skipped, skipped);
                 self.set_activity(i, Activity::Running);
                 self.shared.fabric.unwatch(Processor::ALL[i]);
+                self.record_core(i, |_| What::Resumed);
             }
         }
         if set >> COPROCESSOR & 1 != 0 {
@@ -303,6 +334,7 @@ impl Tile {
                 self.slots[i].core.wake(at);
                 let paused = self.shared.fabric.debug.port.take_pause(core);
                 self.set_activity(i, if paused { Activity::Paused } else { Activity::Running });
+                self.record_core(i, |_| What::Resumed);
             } else {
                 self.shared.tensix.core_blocks(awaits);
             }
@@ -340,6 +372,11 @@ impl Tile {
         if seen().all(|w| reach.peek(processor, now, w.addr, w.width) == Some(w.value)) {
             self.shared.fabric.watch(processor, seen().map(|watch| watch.addr));
             self.set_activity(i, Activity::Parked);
+            self.record_core(i, |core| {
+                What::Parked(core.parked().map_or(Box::default(), |poll| {
+                    poll.watched.iter().filter(|watch| !watch.stored).map(|watch| watch.addr).collect()
+                }))
+            });
         } else {
             self.slots[i].core.wake(now);
         }
@@ -378,6 +415,7 @@ impl Tile {
                     self.shared.fabric.debug.port.reset(core);
                 }
                 self.set_activity(i, Activity::Held);
+                self.record_core(i, |_| What::Held);
             } else if !held && was_held {
                 let keep = self.shared.fabric.debug.keeps_local(core);
                 self.ports[i].reset(keep);
@@ -386,6 +424,7 @@ impl Tile {
                 let pc = self.shared.fabric.debug.reset_pc(core);
                 self.slots[i].core.reset(pc, at + timing::RESET_RELEASE);
                 self.set_activity(i, Activity::Running);
+                self.record_core(i, |_| What::Released);
             }
         }
     }
@@ -532,6 +571,16 @@ impl Node for Tile {
 
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         self.confirm();
+        let result = self.advance(until, out);
+        self.hand_over(out);
+        result
+    }
+}
+
+impl Tile {
+    /// Handles every event before cycle `until`.
+    #[inline]
+    fn advance(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         loop {
             let until = out.horizon(until);
             let event = self.queue.next();

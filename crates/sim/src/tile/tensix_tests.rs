@@ -4,6 +4,7 @@
 use super::tests::{insn, li, load_program, release, run, tile, word};
 use super::*;
 use crate::noc::Dest;
+use crate::probe::RequestId;
 use proptest::prelude::*;
 use tilework_abi::address_map::THREAD_STRIDE;
 use tilework_abi::tensix::insn::*;
@@ -351,7 +352,7 @@ fn register(tile: &mut Tile, at: Cycle, addr: u32, value: u32) {
     let data = value.to_le_bytes().into();
     let body = Body::WriteRequest { addr: addr.into(), data, mask: None, reply: None };
     let place = Place { node: 0, x: 1, y: 2 };
-    tile.deliver(at, Packet { noc: 0, from: place, to: Dest::Unicast(place), body });
+    tile.deliver(at, Packet { noc: 0, from: place, to: Dest::Unicast(place), id: RequestId::default(), body });
 }
 
 #[test]

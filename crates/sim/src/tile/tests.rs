@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::noc::{Body, Data, Dest};
+use crate::probe::RequestId;
 use tilework_abi::stream;
 use tilework_riscv::{Insn, Op, encode};
 
@@ -207,7 +208,7 @@ fn a_packet_wakes_a_sleeper_as_if_it_had_polled() {
             release(&mut tile, &[Processor::Brisc], 5);
             let body =
                 Body::WriteRequest { addr: FLAG as u64, data: Data::from([1u8, 0, 0, 0]), mask: None, reply: None };
-            let packet = Packet { noc: 0, from: place(), to: Dest::Unicast(place()), body };
+            let packet = Packet { noc: 0, from: place(), to: Dest::Unicast(place()), id: RequestId::default(), body };
             tile.deliver(at, packet);
             run(&mut tile, 400);
             word(&tile, RESULT)
@@ -260,7 +261,7 @@ fn a_core_sleeps_on_a_stream_register() {
         mask: None,
         reply: None,
     };
-    tile.deliver(1000, Packet { noc: 1, from: place(), to: Dest::Unicast(place()), body });
+    tile.deliver(1000, Packet { noc: 1, from: place(), to: Dest::Unicast(place()), id: RequestId::default(), body });
     run(&mut tile, 1500);
     assert_eq!(word(&tile, RESULT), 3);
 }
@@ -278,7 +279,7 @@ fn a_fault_names_tile_core_pc_and_cycle() {
 }
 
 fn to_self(body: Body) -> Packet {
-    Packet { noc: 0, from: place(), to: Dest::Unicast(place()), body }
+    Packet { noc: 0, from: place(), to: Dest::Unicast(place()), id: RequestId::default(), body }
 }
 
 pub(super) fn write_word(addr: u32, value: u32) -> Packet {

@@ -8,6 +8,7 @@ use super::bus::TileBus;
 use super::port::{Port, Ports};
 use super::{Activity, Tile, members};
 use crate::noc::Outbox;
+use crate::probe::What;
 use crate::tensix::Awaits;
 use crate::{Fault, NEVER};
 use tilework_abi::tensix::Processor;
@@ -84,7 +85,11 @@ impl Tile {
         let i = turn.core;
         let core = Processor::ALL[i];
         let (slot, horizon) = (&mut self.slots[i].core, turn.horizon.min(limit));
-        let (exit, horizon) = interpret(slot, core, &mut self.shared, &mut self.ports, horizon, out, limit);
+        let (shared, ports) = (&mut self.shared, &mut self.ports);
+        let (exit, horizon) = match shared.fabric.records_accesses() {
+            false => interpret::<false>(slot, core, shared, ports, horizon, out, limit),
+            true => interpret::<true>(slot, core, shared, ports, horizon, out, limit),
+        };
         if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.fabric.wake == 0 && !self.has_side_effects() {
             return Ok(true);
         }
@@ -107,6 +112,7 @@ impl Tile {
             Exit::Parked => self.park(i),
             Exit::Blocked { addr } => {
                 self.set_activity(i, Activity::Blocked { addr });
+                self.record_core(i, |_| What::Blocked(addr));
                 self.shared.tensix.core_blocks(Awaits::of(Processor::ALL[i], addr));
             }
             // In what is private to it the core has passed the others, which may fault before it
@@ -130,7 +136,7 @@ impl Tile {
 /// It makes the bus in its own frame, where its fields need no pointer; a copy of a bus that was
 /// made just before would wait for the stores of its parts, and most turns are short.
 #[inline(never)]
-fn interpret(
+fn interpret<const PROBED: bool>(
     core: &mut Core,
     who: Processor,
     shared: &mut Shared,
@@ -139,7 +145,7 @@ fn interpret(
     out: Option<&mut Outbox>,
     limit: Cycle,
 ) -> (Exit<Fault>, Cycle) {
-    let mut bus = TileBus { shared, core: who, ports: Ports::of(ports, who), horizon, out, due: NEVER };
+    let mut bus = TileBus::<PROBED> { shared, core: who, ports: Ports::of(ports, who), horizon, out, due: NEVER };
     let exit = core.run(&mut bus, limit);
     (exit, bus.horizon)
 }

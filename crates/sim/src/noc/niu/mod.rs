@@ -61,6 +61,8 @@ pub(crate) struct Niu {
     /// The cycle at which the last request's last flit has left.
     free_at: Cycle,
     link: Option<Link>,
+    /// Requests that software has started.
+    requests: u64,
 }
 
 impl Niu {
@@ -81,6 +83,7 @@ impl Niu {
             returned_to_zero: 0,
             free_at: 0,
             link: None,
+            requests: 0,
         }
     }
 

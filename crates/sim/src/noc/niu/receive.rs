@@ -7,6 +7,7 @@
 use super::Niu;
 use crate::noc::responder::{read_data, read_response, write_ack, write_data};
 use crate::noc::{Body, Dest, Outbox, Packet, Reply, atomics};
+use crate::probe::RequestId;
 use crate::{Cycle, Fault, Memory, timing};
 use tilework_abi::noc::{FLIT_BYTES, counter as c};
 
@@ -35,12 +36,12 @@ impl Niu {
         if self.opts_out(&packet.to) {
             return Ok(());
         }
-        let flits = packet.body.data_flits() as u32;
+        let (flits, id) = (packet.body.data_flits() as u32, packet.id);
         match packet.body {
             Body::ReadRequest { addr, len, reply } => {
                 self.count_read();
                 let data = read_data(at, addr, len, mem)?;
-                let answer = read_response(self.noc, self.place, reply, data);
+                let answer = read_response(self.noc, id, self.place, reply, data);
                 self.count_read_answer(answer.body.data_flits() as u32);
                 self.send(at + timing::SERVE_READ, answer, out);
             }
@@ -49,7 +50,7 @@ impl Niu {
                 write_data(at, addr, &data, mask, mem)?;
                 if let Some(reply) = reply {
                     self.count(c::SLV_WR_ACK_SENT, 1);
-                    let answer = write_ack(self.noc, self.place, reply);
+                    let answer = write_ack(self.noc, id, self.place, reply);
                     self.send(at + timing::SERVE_WRITE, answer, out);
                 }
             }
@@ -58,7 +59,7 @@ impl Niu {
                 let value = atomics::perform(at, addr, len_be, data, mem)?;
                 if let Some(reply) = reply {
                     self.count(c::SLV_ATOMIC_RESP_SENT, 1);
-                    self.send_atomic_response(at, reply, value, out);
+                    self.send_atomic_response(at, id, reply, value, out);
                 }
             }
             Body::ReadResponse { reply, data } => {
@@ -125,11 +126,12 @@ impl Niu {
         self.count(received, 1);
     }
 
-    fn send_atomic_response(&mut self, at: Cycle, reply: Reply, value: u32, out: &mut Outbox) {
+    fn send_atomic_response(&mut self, at: Cycle, id: RequestId, reply: Reply, value: u32, out: &mut Outbox) {
         let answer = Packet {
             noc: self.noc,
             from: self.place,
             to: Dest::Unicast(reply.to),
+            id,
             body: Body::AtomicResponse { reply, value },
         };
         self.send(at + timing::SERVE_ATOMIC, answer, out);

@@ -9,6 +9,7 @@ use super::pattern::Pattern;
 use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
 use crate::noc::responder::read_data;
 use crate::noc::{Body, Dest, Outbox, Packet, Place, Reply, TileKind, atomics};
+use crate::probe::{self, RequestId, RequestKind};
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use tilework_abi::noc::{MAX_PACKET_BYTES, NocXy, TAG_TRID_SHIFT, counter, ctrl, init};
 use tilework_abi::tensix;
@@ -57,6 +58,7 @@ impl Start {
 /// A checked request of one initiator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
+    id: RequestId,
     initiator: u8,
     trid: u8,
     action: Action,
@@ -129,7 +131,47 @@ impl Niu {
         self.link = link;
         self.initiators[buf].busy = true;
         self.initiators[buf].splitting = pieces > 1;
-        Ok(self.schedule(at + timing::NIU_ISSUE, Request { initiator: buf as u8, trid, action }))
+        self.requests += 1;
+        let id = RequestId::new(self.place.node, self.noc, self.requests);
+        Ok(self.schedule(at + timing::NIU_ISSUE, Request { id, initiator: buf as u8, trid, action }))
+    }
+
+    /// A request as observers are told of it.
+    pub(crate) fn describe(&self, start: &Start) -> probe::Request {
+        let Request { id, initiator, trid, action } = &start.request;
+        let first = |to: &Dest| match to {
+            Dest::Unicast(place) | Dest::Copy(place) => (*place, 1),
+            Dest::Multicast(places) | Dest::MulticastY(places) => {
+                (places.first().copied().unwrap_or(self.place), places.len() as u16)
+            }
+        };
+        let (kind, (remote, receivers), remote_addr, local_addr, len, answered) = match action {
+            Action::Read { from, addr, len, reply } => (RequestKind::Read, (*from, 1), *addr, reply.addr, *len, true),
+            Action::Write { source, to, addr, len, reply, .. } => {
+                (RequestKind::Write, first(to), *addr, *source, *len, reply.is_some())
+            }
+            Action::Inline { to, addr, reply, .. } => (RequestKind::Inline, first(to), *addr, 0, 4, reply.is_some()),
+            Action::Atomic { to, addr, reply, .. } => {
+                let back = reply.map_or(0, |reply| reply.addr);
+                (RequestKind::Atomic, first(to), *addr, back, 4, reply.is_some())
+            }
+        };
+        let (noc, linked, remote) = (self.noc, self.link.is_some(), self.grid.spot(remote));
+        let (id, initiator, trid) = (*id, *initiator, *trid);
+        probe::Request {
+            id,
+            kind,
+            noc,
+            initiator,
+            trid,
+            remote,
+            receivers,
+            remote_addr,
+            local_addr,
+            len,
+            answered,
+            linked,
+        }
     }
 
     fn schedule(&mut self, at: Cycle, request: Request) -> Start {
@@ -198,7 +240,7 @@ impl Niu {
             }
         };
         self.count(c::MST_CMD_ACCEPTED, 1);
-        self.send(at, Packet { noc: self.noc, from: self.place, to, body }, out);
+        self.send(at, Packet { noc: self.noc, from: self.place, to, id: request.id, body }, out);
         let initiator = &mut self.initiators[usize::from(request.initiator)];
         let Some(rest) = rest else {
             initiator.busy = false;

@@ -4,6 +4,7 @@ use super::{board_grid, tile, write_of};
 use crate::Cycle;
 use crate::noc::late::{Late, LatePackets};
 use crate::noc::{Body, Dest, Packet, Place, Reply};
+use crate::probe::RequestId;
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::LOCAL_BASE;
@@ -37,7 +38,7 @@ fn packet(kind: Kind, from: Place, to: Place) -> Packet {
         Kind::Atomic => Body::AtomicRequest { addr: 0x100, len_be: 0, data: 1, reply: Some(reply) },
         Kind::Answer => Body::WriteAck { reply },
     };
-    Packet { noc: 0, from, to: Dest::Unicast(to), body }
+    Packet { noc: 0, from, to: Dest::Unicast(to), id: RequestId::default(), body }
 }
 
 /// Whether a packet of the first kind must not be overtaken by one of the second.

@@ -10,6 +10,7 @@ mod niu_patterns;
 mod niu_regs;
 
 use super::{Body, Dest, Grid, GridBuilder, Packet, Place, Reply};
+use crate::probe::RequestId;
 use crate::{Cycle, Fault, FaultClass, Memory};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,13 +51,19 @@ fn tile(grid: &Grid, x: u8, y: u8) -> Place {
 fn ping(noc: u8, from: Place, to: Place) -> Packet {
     let reply = Reply { to: from, trid: 0, addr: 0 };
     let body = Body::ReadRequest { addr: 0, len: 4, reply };
-    Packet { noc, from, to: Dest::Unicast(to), body }
+    Packet { noc, from, to: Dest::Unicast(to), id: RequestId::default(), body }
 }
 
 /// A posted write of `bytes` bytes.
 fn write_of(noc: u8, from: Place, to: Dest, bytes: usize) -> Packet {
     let data = vec![0; bytes].into();
-    Packet { noc, from, to, body: Body::WriteRequest { addr: 0, data, mask: None, reply: None } }
+    Packet {
+        noc,
+        from,
+        to,
+        id: RequestId::default(),
+        body: Body::WriteRequest { addr: 0, data, mask: None, reply: None },
+    }
 }
 
 /// L1 and single registers above it.

@@ -1,0 +1,27 @@
+//! Findings about kernels: which there are, what one says, and which of them a user wants to see.
+//!
+//! A fault ends a run, because the chip has no meaning for what a program did. A finding is about
+//! what the chip does without complaint and what is wrong all the same: L1 that nobody wrote, a page
+//! that was not reserved, two accesses without order. The chip's model and the analysers above its
+//! events make [`Finding`]s; this crate knows neither.
+//!
+//! - [`catalogue`]: one row for each kind of finding, and for each way in which a run ends early.
+//!   `tilework explain` and docs/checks.md are made from the rows.
+//! - [`Finding`]: who did what, where and when, as plain data without strings that would have to be
+//!   parsed. Source lines are added above, where the ELF files are known: [`Told`].
+//! - [`Policy`]: what `--checks` and `--allow` say. [`Checks`] collects findings under a policy,
+//!   equal ones once, and keeps a bounded number of them.
+
+#![forbid(unsafe_code)]
+
+pub mod catalogue;
+mod checks;
+mod finding;
+mod policy;
+mod told;
+
+pub use catalogue::{Certainty, Kind, Row};
+pub use checks::{Checks, MOST};
+pub use finding::{Agent, Code, Finding, Place, Space, Target};
+pub use policy::{Allow, BadPolicy, Level, Policy, Word};
+pub use told::{Source, TellAll, Told};

@@ -1,0 +1,320 @@
+//! Which findings a user wants to see, and what becomes of a run that has some.
+
+use crate::catalogue::{self, Certainty, Kind, Row};
+use crate::told::Told;
+use std::fmt;
+
+/// What findings do to a run.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Nothing is checked.
+    Off,
+    /// Findings are reported.
+    Warn,
+    /// The first finding ends the run.
+    Error,
+}
+
+/// A word of `--checks`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Word {
+    /// A level.
+    Level(Level),
+    /// Also look for races.
+    Races,
+}
+
+impl Word {
+    /// The words as users write them, with what they mean.
+    pub const ALL: [(&'static str, Self, &'static str); 4] = [
+        ("off", Self::Level(Level::Off), "check nothing"),
+        ("warn", Self::Level(Level::Warn), "report findings"),
+        ("error", Self::Level(Level::Error), "end the run at the first finding that is certainly a mistake"),
+        ("races", Self::Races, "also look for accesses without order"),
+    ];
+}
+
+/// One `--allow`: findings of an id that are meant to be, everywhere or in one place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Allow {
+    /// The kind of finding.
+    pub check: &'static Row,
+    /// Where: none for everywhere.
+    at: Option<At>,
+}
+
+/// A place by name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum At {
+    /// A line of a file, whose path ends with this one.
+    Line(String, u32),
+    /// A file, whose path ends with this one, or a kernel of this name.
+    Name(String),
+}
+
+/// Words that make no policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BadPolicy {
+    /// Two levels, or races without checks.
+    Both(&'static str, &'static str),
+    /// No finding has this id.
+    UnknownId(String),
+    /// `@` without a place, or a line that is no number.
+    BadPlace(String),
+}
+
+impl fmt::Display for BadPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Both(one, other) => write!(f, "{one} and {other} exclude each other"),
+            Self::UnknownId(id) => {
+                write!(f, "no finding has the id {id:?}")?;
+                let near = catalogue::near(id);
+                if near.is_empty() { Ok(()) } else { write!(f, "; there is {}", near.join(", ")) }
+            }
+            Self::BadPlace(text) => {
+                write!(f, "{text:?}: expected ID, ID@KERNEL, ID@FILE or ID@FILE:LINE, with a line from 1 on")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadPolicy {}
+
+impl Allow {
+    /// Reads `ID`, `ID@KERNEL`, `ID@FILE` or `ID@FILE:LINE`.
+    ///
+    /// # Errors
+    /// An unknown id, or a place that cannot be read.
+    pub fn parse(text: &str) -> Result<Self, BadPolicy> {
+        let (id, place) = match text.split_once('@') {
+            Some((id, place)) => (id, Some(place)),
+            None => (text, None),
+        };
+        let check = catalogue::findings().find(|row| row.id == id);
+        let check = check.ok_or_else(|| BadPolicy::UnknownId(id.to_owned()))?;
+        let bad = || BadPolicy::BadPlace(text.to_owned());
+        let at = match place.map(|place| (place, place.rsplit_once(':'))) {
+            None => None,
+            Some(("", _)) => return Err(bad()),
+            Some((_, Some((file, line)))) => {
+                let line = line.parse().ok().filter(|&line| line > 0 && !file.is_empty()).ok_or_else(bad)?;
+                Some(At::Line(file.to_owned(), line))
+            }
+            Some((name, None)) => Some(At::Name(name.to_owned())),
+        };
+        Ok(Self { check, at })
+    }
+
+    /// Whether it names a place.
+    pub fn has_place(&self) -> bool {
+        self.at.is_some()
+    }
+
+    /// Whether a finding is one of those; it is by either of its sides.
+    pub fn covers(&self, told: &Told) -> bool {
+        let Some(at) = &self.at else { return told.finding.check == self.check };
+        let sides = [&told.source, &told.other_source].into_iter().flatten();
+        told.finding.check == self.check
+            && sides.into_iter().any(|source| match at {
+                At::Line(file, line) => source.line == Some(*line) && is_file(source.file.as_deref(), file),
+                At::Name(name) => source.kernel.as_ref() == Some(name) || is_file(source.file.as_deref(), name),
+            })
+    }
+}
+
+/// Whether a path ends with the parts of another.
+fn is_file(path: Option<&str>, end: &str) -> bool {
+    path.is_some_and(|path| {
+        path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/') || end.starts_with('/'))
+    })
+}
+
+impl fmt::Display for Allow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.at {
+            None => f.write_str(self.check.id),
+            Some(At::Line(file, line)) => write!(f, "{}@{file}:{line}", self.check.id),
+            Some(At::Name(name)) => write!(f, "{}@{name}", self.check.id),
+        }
+    }
+}
+
+/// What is looked for, and what becomes of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Policy {
+    level: Level,
+    races: bool,
+    allow: Vec<Allow>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { level: Level::Warn, races: false, allow: Vec::new() }
+    }
+}
+
+impl Policy {
+    /// The policy of these words, in any order; without a level it is [`Level::Warn`].
+    ///
+    /// # Errors
+    /// Words that exclude each other: two levels, or races with checks off.
+    pub fn new(words: &[Word], allow: Vec<Allow>) -> Result<Self, BadPolicy> {
+        let mut level = None;
+        for word in words {
+            match (word, level) {
+                (Word::Level(one), Some(other)) if *one != other => {
+                    return Err(BadPolicy::Both(name(other), name(*one)));
+                }
+                (Word::Level(one), _) => level = Some(*one),
+                (Word::Races, _) => {}
+            }
+        }
+        let races = words.contains(&Word::Races);
+        let level = level.unwrap_or(Level::Warn);
+        match (level, races) {
+            (Level::Off, true) => Err(BadPolicy::Both("off", "races")),
+            _ => Ok(Self { level, races, allow }),
+        }
+    }
+
+    /// A policy that checks nothing.
+    pub fn off() -> Self {
+        Self { level: Level::Off, ..Self::default() }
+    }
+
+    /// The level of what is certainly a mistake.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Whether accesses without order are looked for.
+    pub fn races(&self) -> bool {
+        self.races
+    }
+
+    /// What is allowed.
+    pub fn allow(&self) -> &[Allow] {
+        &self.allow
+    }
+
+    /// Whether a finding of this kind may be of interest: it is not switched off, and not allowed
+    /// everywhere.
+    pub fn wants(&self, check: &'static Row) -> bool {
+        let on = self.level != Level::Off && (check.kind != Kind::Race || self.races);
+        on && !self.allow.iter().any(|allow| allow.check == check && allow.at.is_none())
+    }
+
+    /// What a finding does to the run: nothing, if it is allowed where it is.
+    pub fn level_of(&self, told: &Told) -> Level {
+        let check = told.finding.check;
+        match check.certainty {
+            _ if !self.wants(check) || self.allow.iter().any(|allow| allow.covers(told)) => Level::Off,
+            Certainty::Certain => self.level,
+            Certainty::Suspicious => Level::Warn,
+        }
+    }
+}
+
+fn name(level: Level) -> &'static str {
+    Word::ALL.iter().find(|(_, word, _)| *word == Word::Level(level)).map_or("", |(name, ..)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{memory, protocol};
+    use crate::finding::{Agent, Code, Finding, Place};
+    use crate::told::{Source, TellAll};
+    use tilework_abi::noc::NocXy;
+    use tilework_abi::tensix::Processor;
+
+    /// A finding at a line of a file, in kernel `reader` of the tile in column `x`.
+    fn told(check: &'static Row, x: u8, file: &str, line: u32) -> Told {
+        let core = Processor::Ncrisc;
+        let code = Some(Code { core, pc: line });
+        let place = Place { tile: NocXy::new(x, 2), agent: Agent::Core(core), code, cycle: 7, target: None };
+        let source = Source {
+            runs: "kernel reader of program p".into(),
+            kernel: Some("reader".into()),
+            file: Some(file.into()),
+            line: Some(line),
+            ..Source::default()
+        };
+        Told::new(Finding::new(check, place, "reads 4 bytes"), Some(source), None)
+    }
+
+    const ERROR: Word = Word::Level(Level::Error);
+
+    #[test]
+    fn words_make_one_level_and_races_with_it() {
+        let policy = |words: &[Word]| Policy::new(words, Vec::new());
+        assert_eq!(policy(&[]), Ok(Policy::default()));
+        let races = policy(&[Word::Races]).unwrap();
+        assert_eq!((races.level(), races.races()), (Level::Warn, true));
+        let both = policy(&[Word::Races, ERROR, ERROR]).unwrap();
+        assert_eq!((both.level(), both.races()), (Level::Error, true));
+        let off = Word::Level(Level::Off);
+        assert_eq!(policy(&[off, ERROR]), Err(BadPolicy::Both("off", "error")));
+        assert_eq!(policy(&[Word::Races, off]), Err(BadPolicy::Both("off", "races")));
+        assert!(!policy(&[off]).unwrap().wants(&memory::L1_NULL));
+    }
+
+    #[test]
+    fn an_error_is_what_is_certain_and_not_allowed() {
+        let allow = ["l1-null@reader.rs:41", "l1-text"].map(|text| Allow::parse(text).unwrap());
+        let policy = Policy::new(&[ERROR], allow.into()).unwrap();
+        let level = |told: Told| policy.level_of(&told);
+        assert_eq!(level(told(&memory::L1_NULL, 1, "src/reader.rs", 41)), Level::Off);
+        assert_eq!(level(told(&memory::L1_NULL, 1, "src/reader.rs", 42)), Level::Error);
+        assert_eq!(level(told(&memory::L1_TEXT, 1, "src/reader.rs", 1)), Level::Off);
+        assert_eq!(level(told(&protocol::NOC_TRID_REUSED, 1, "src/reader.rs", 1)), Level::Warn);
+        assert!(policy.wants(&memory::L1_NULL) && !policy.wants(&memory::L1_TEXT));
+    }
+
+    #[test]
+    fn an_allowed_place_is_a_line_a_file_or_a_kernel() {
+        let finding = told(&memory::L1_NULL, 1, "/home/me/kernels/reader.rs", 41);
+        for (text, covers) in [
+            ("l1-null", true),
+            ("l1-text", false),
+            ("l1-null@reader", true),
+            ("l1-null@read", false),
+            ("l1-null@reader.rs", true),
+            ("l1-null@kernels/reader.rs", true),
+            ("l1-null@/home/me/kernels/reader.rs", true),
+            ("l1-null@der.rs", false),
+            ("l1-null@reader.rs:41", true),
+            ("l1-null@reader.rs:4", false),
+        ] {
+            let allow = Allow::parse(text).unwrap();
+            assert_eq!(allow.covers(&finding), covers, "{text}");
+            assert_eq!(allow.to_string(), text);
+        }
+        for wrong in ["l1-nul", "", "deadlock", "l1-null@", "l1-null@a.rs:0", "l1-null@a.rs:x", "l1-null@:4"] {
+            assert!(Allow::parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(Allow::parse("l1-nul").unwrap_err().to_string().contains("l1-null"));
+    }
+
+    #[test]
+    fn one_line_on_several_tiles_is_told_once() {
+        let allow = ["l1-null@reader.rs:9", "l1-text@nowhere"].map(|text| Allow::parse(text).unwrap());
+        let policy = Policy::new(&[], allow.into()).unwrap();
+        let null = |x, line| told(&memory::L1_NULL, x, "reader.rs", line);
+        let all = [null(1, 41), null(2, 41), null(1, 9), null(2, 42), null(2, 41)];
+        let told = TellAll::of(&policy, all, 3);
+        let seen: Vec<_> = told.findings.iter().map(|t| (t.finding.count, t.tiles.len())).collect();
+        assert_eq!(seen, [(3, 2), (1, 1)]);
+        assert_eq!((told.allowed, told.left_out), (1, 3));
+        let unused: Vec<String> = told.unused.iter().map(Allow::to_string).collect();
+        assert_eq!(unused, ["l1-text@nowhere"]);
+        let text = told.findings[0].to_string();
+        let expected = "\
+l1-null: reads 4 bytes
+  NCRISC of (1,2), cycle 7, pc 0x29
+    in kernel reader of program p (reader.rs:41)
+  seen 3 times, on (1,2) (2,2)";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,229 @@
+//! Events: what happened on the chip, when, where and by whom.
+
+use crate::Cycle;
+use std::fmt;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::Processor;
+
+/// A tile, as events name it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Spot {
+    /// The Tensix tile at these translated coordinates.
+    Tensix(NocXy),
+    /// A physical DRAM bank, whichever of its ports was used.
+    Dram(u8),
+    /// The PCIe tile: the host and its memory.
+    Pcie,
+    /// The ARC tile.
+    Arc,
+    /// A tile without a model of its own.
+    Inert,
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tensix(xy) => write!(f, "tile {xy}"),
+            Self::Dram(bank) => write!(f, "DRAM bank {bank}"),
+            Self::Pcie => f.write_str("the PCIe tile"),
+            Self::Arc => f.write_str("the ARC tile"),
+            Self::Inert => f.write_str("a tile without a model"),
+        }
+    }
+}
+
+/// Who does something, in the order in which they act within a cycle.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Agent {
+    /// The NIU on this NoC: what arrives and leaves.
+    Niu(u8),
+    /// A RISC-V core of the tile.
+    Core(Processor),
+    /// The coprocessor of the tile.
+    Coprocessor(Unit),
+}
+
+/// A unit of the coprocessor that accesses L1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Unit {
+    /// Unpacker 0 or 1.
+    Unpacker(u8),
+    /// The packer.
+    Packer,
+    /// The mover (`XMOV` and its command queue).
+    Mover,
+    /// The scalar unit (`LOADIND`, `STOREIND`, atomics).
+    Scalar,
+}
+
+/// The number of a request: of all packets that belong to it, answers included. Zero is none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct RequestId(pub u64);
+
+impl RequestId {
+    /// Bits for the number of the request among those of its NIU.
+    const NUMBER_BITS: u32 = 40;
+
+    /// Request number `number`, from 1, of NIU `noc` of node `node`.
+    pub(crate) const fn new(node: u16, noc: u8, number: u64) -> Self {
+        Self((node as u64) << (Self::NUMBER_BITS + 1) | (noc as u64) << Self::NUMBER_BITS | number)
+    }
+}
+
+/// What a request does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestKind {
+    /// Reads remote memory into local memory.
+    Read,
+    /// Writes local memory to remote memory.
+    Write,
+    /// Writes a word of the request itself to a remote register.
+    Inline,
+    /// An atomic operation on a remote word.
+    Atomic,
+}
+
+/// A request as software started it, by its write of `NOC_CMD_CTRL`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Its number.
+    pub id: RequestId,
+    /// What it does.
+    pub kind: RequestKind,
+    /// 0 or 1.
+    pub noc: u8,
+    /// The initiator (command buffer), 0 to 3.
+    pub initiator: u8,
+    /// The transaction id, 0 to 15.
+    pub trid: u8,
+    /// The tile at the other end; for a multicast the first of its receivers.
+    pub remote: Spot,
+    /// How many tiles receive it: more than one for a multicast.
+    pub receivers: u16,
+    /// The address at the other end.
+    pub remote_addr: u64,
+    /// The address in the own tile: where a write comes from, where data of an answer goes.
+    pub local_addr: u64,
+    /// Bytes.
+    pub len: u64,
+    /// Whether an answer is counted. A posted write has none.
+    pub answered: bool,
+    /// Whether the virtual channel stays reserved for the next one (`NOC_CMD_VC_LINKED`).
+    pub linked: bool,
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PacketKind {
+    /// Asks for bytes.
+    ReadRequest,
+    /// Brings bytes to be written.
+    WriteRequest,
+    /// Asks for an atomic operation.
+    AtomicRequest,
+    /// Brings the bytes of a read.
+    ReadResponse,
+    /// Says that a write has been done.
+    WriteAck,
+    /// Brings the old value of an atomic.
+    AtomicResponse,
+    /// Says that a request of the host was wrong.
+    Refusal,
+}
+
+/// A packet where it leaves or arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketEvent {
+    /// The request that it belongs to.
+    pub id: RequestId,
+    /// What it carries.
+    pub kind: PacketKind,
+    /// The other end: the receiver of one that leaves (the first one of a multicast), the sender of
+    /// one that arrives.
+    pub peer: Spot,
+    /// The address in the receiver's space that it reads or writes; zero for acknowledgements.
+    pub addr: u64,
+    /// Bytes that it reads, or carries.
+    pub len: u32,
+}
+
+/// What happened. Cores' accesses come in the program order of the core.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// A core loads ([`Wants::ACCESSES`](super::Wants::ACCESSES)).
+    Load {
+        /// The address.
+        addr: u32,
+        /// 1, 2 or 4.
+        bytes: u8,
+        /// The value, zero-extended.
+        value: u32,
+        /// The core's own copy of the line was read, not L1.
+        cached: bool,
+    },
+    /// A core stores: every store with [`Wants::ACCESSES`](super::Wants::ACCESSES), stores to
+    /// registers with [`Wants::REGISTERS`](super::Wants::REGISTERS), and stores to observed lines of
+    /// L1 ([`Observer::lines`](super::Observer::lines)).
+    Store {
+        /// The address.
+        addr: u32,
+        /// 1, 2 or 4.
+        bytes: u8,
+        /// The value; higher bits are zero.
+        value: u32,
+    },
+    /// A core does an atomic operation on a word of L1 (`ACCESSES`).
+    Atomic {
+        /// The address.
+        addr: u32,
+        /// The old value.
+        value: u32,
+    },
+    /// A core executes `fence` or `fence.i` (`ACCESSES`).
+    Fence,
+    /// The coprocessor reads L1 (`ACCESSES`).
+    UnitRead {
+        /// The first byte.
+        addr: u32,
+        /// Bytes.
+        len: u32,
+    },
+    /// The coprocessor writes L1 (`ACCESSES`).
+    UnitWrite {
+        /// The first byte.
+        addr: u32,
+        /// Bytes.
+        len: u32,
+    },
+    /// A core starts a request (`NOC`).
+    Request(Box<Request>),
+    /// A packet leaves (`NOC`).
+    Leaves(PacketEvent),
+    /// A packet's last flit arrives: memory is read or written now (`NOC`).
+    Arrives(PacketEvent),
+    /// A core comes out of reset (`CORES`).
+    Released,
+    /// A core is held in reset (`CORES`).
+    Held,
+    /// A core parks in a poll loop on these addresses; `pc` is the head of the loop (`CORES`).
+    Parked(Box<[u32]>),
+    /// A core waits in an access to this address (`CORES`).
+    Blocked(u32),
+    /// A core that was parked or blocked goes on (`CORES`).
+    Resumed,
+}
+
+/// One event.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// When.
+    pub at: Cycle,
+    /// Where.
+    pub spot: Spot,
+    /// Who.
+    pub agent: Agent,
+    /// The instruction of the core on whose behalf it happens; zero when there is none.
+    pub pc: u32,
+    /// What.
+    pub what: What,
+}

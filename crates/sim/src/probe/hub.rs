@@ -1,0 +1,66 @@
+//! The hub: collects events, puts them in order and hands them to the observers.
+
+use super::{Event, Observer, Wants};
+use crate::Cycle;
+use std::ops::Range;
+
+/// Events are put in order when there are so many, or when somebody asks.
+const BATCH: usize = 1 << 14;
+
+/// The observers of a chip, and what they have not yet seen.
+#[derive(Default)]
+pub(crate) struct Hub {
+    observers: Vec<Box<dyn Observer>>,
+    wants: Wants,
+    /// Each agent's in its own order. The order of nodes depends on threads until it is sorted.
+    pending: Vec<Event>,
+    /// When there are more, they are handed over.
+    limit: usize,
+}
+
+impl Hub {
+    /// Adds an observer.
+    pub(crate) fn add(&mut self, observer: Box<dyn Observer>) {
+        self.wants = self.wants | observer.wants();
+        self.observers.push(observer);
+        self.limit = BATCH;
+    }
+
+    /// What any of the observers wants.
+    pub(crate) fn wants(&self) -> Wants {
+        self.wants
+    }
+
+    /// Lines of L1 that any of them observes.
+    pub(crate) fn lines(&self) -> Vec<Range<u32>> {
+        self.observers.iter().flat_map(|observer| observer.lines()).collect()
+    }
+
+    /// Takes events of nodes.
+    pub(crate) fn take(&mut self, events: &mut Vec<Event>, now: Cycle) {
+        self.pending.append(events);
+        if self.pending.len() > self.limit {
+            self.hand_over(now);
+            // What lies ahead of the clock is not sorted again and again.
+            self.limit = BATCH + 2 * self.pending.len();
+        }
+    }
+
+    /// Hands over all events before cycle `now`.
+    pub(crate) fn hand_over(&mut self, now: Cycle) {
+        // Stable: the events of an agent keep their order.
+        self.pending.sort_by_key(|event| (event.at, event.spot, event.agent));
+        let ready = self.pending.partition_point(|event| event.at < now);
+        for observer in &mut self.observers {
+            observer.events(&self.pending[..ready]);
+            observer.reached(now);
+        }
+        self.pending.drain(..ready);
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub").field("observers", &self.observers.len()).field("pending", &self.pending.len()).finish()
+    }
+}

@@ -1,0 +1,92 @@
+//! The event sink: what observers of a chip get to see.
+//!
+//! An [`Observer`] says what it wants ([`Wants`]) and is handed events in the order of (cycle,
+//! tile, agent); what nobody wants is not recorded. Observing changes neither cycles nor bytes: it switches
+//! speculation off, which changes nothing but the time that a run takes, and runs the cores through
+//! a second copy of the interpreter when accesses are wanted.
+//!
+//! Tiles record into a [`Recorder`] of their own; packets are recorded where they are routed. Both
+//! come to the [`Hub`], which puts them in order as far as the clock has come.
+
+mod event;
+mod hub;
+mod packets;
+mod recorder;
+
+pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
+pub(crate) use hub::Hub;
+pub(crate) use packets::Packets;
+pub(crate) use recorder::Recorder;
+
+use crate::Cycle;
+use std::ops::{BitOr, Range};
+use std::sync::{Arc, Mutex};
+
+/// Kinds of events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wants(u8);
+
+impl Wants {
+    /// Nothing but stores to observed lines.
+    pub const NOTHING: Self = Self(0);
+    /// Cores that wait and go on, resets.
+    pub const CORES: Self = Self(1);
+    /// Requests and packets.
+    pub const NOC: Self = Self(2);
+    /// Stores of cores to registers other than fields of a request.
+    pub const REGISTERS: Self = Self(4);
+    /// All loads, stores, atomics and fences of cores, and what the coprocessor reads and writes in
+    /// L1. Much: about every third instruction.
+    pub const ACCESSES: Self = Self(8);
+
+    /// Whether it includes all of `other`.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Wants {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Somebody who looks at what happens on a chip.
+pub trait Observer: Send {
+    /// What it wants, asked once.
+    fn wants(&self) -> Wants;
+    /// Addresses of L1, the same on every Tensix tile, to which it wants to see the stores of cores
+    /// without [`Wants::ACCESSES`]: mailboxes, counters. They are rounded to lines of 64 bytes.
+    fn lines(&self) -> Vec<Range<u32>> {
+        Vec::new()
+    }
+    /// Takes the next events, in the order of cycles. It may get more than it wants, when another
+    /// observer wants more.
+    fn events(&mut self, events: &[Event]);
+    /// All events before this cycle have been handed over.
+    fn reached(&mut self, at: Cycle) {
+        let _ = at;
+    }
+}
+
+/// Shared with somebody who asks it later.
+impl<T: Observer> Observer for Arc<Mutex<T>> {
+    fn wants(&self) -> Wants {
+        self.lock().map_or(Wants::NOTHING, |observer| observer.wants())
+    }
+    fn lines(&self) -> Vec<Range<u32>> {
+        self.lock().map_or(Vec::new(), |observer| observer.lines())
+    }
+    fn events(&mut self, events: &[Event]) {
+        if let Ok(mut observer) = self.lock() {
+            observer.events(events);
+        }
+    }
+    fn reached(&mut self, at: Cycle) {
+        if let Ok(mut observer) = self.lock() {
+            observer.reached(at);
+        }
+    }
+}

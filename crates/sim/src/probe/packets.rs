@@ -1,0 +1,54 @@
+//! Packets as events: recorded where they are routed, at the cycles at which they leave and arrive.
+
+use super::{Agent, Event, PacketEvent, PacketKind, What};
+use crate::Cycle;
+use crate::noc::{Body, Dest, Grid, Packet, Place};
+use std::sync::Arc;
+
+/// Makes events of packets.
+#[derive(Clone, Debug)]
+pub(crate) struct Packets {
+    grid: Arc<Grid>,
+}
+
+impl Packets {
+    /// For a chip with this grid.
+    pub(crate) fn new(grid: Arc<Grid>) -> Self {
+        Self { grid }
+    }
+
+    /// A packet leaves.
+    pub(crate) fn leaves(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
+        let what = What::Leaves(self.describe(packet, receiver(packet)));
+        events.push(Event { at, spot: self.grid.spot(packet.from), agent: Agent::Niu(packet.noc), pc: 0, what });
+    }
+
+    /// A packet's last flit arrives.
+    pub(crate) fn arrives(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
+        let what = What::Arrives(self.describe(packet, packet.from));
+        let spot = self.grid.spot(receiver(packet));
+        events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, what });
+    }
+
+    fn describe(&self, packet: &Packet, peer: Place) -> PacketEvent {
+        let touched = packet.body.touches().map_or((0, 0), |touch| (touch.addr, touch.len as u32));
+        let (kind, (addr, len)) = match &packet.body {
+            Body::ReadRequest { addr, len, .. } => (PacketKind::ReadRequest, (*addr, *len)),
+            Body::WriteRequest { .. } => (PacketKind::WriteRequest, touched),
+            Body::AtomicRequest { .. } => (PacketKind::AtomicRequest, touched),
+            Body::ReadResponse { .. } => (PacketKind::ReadResponse, touched),
+            Body::AtomicResponse { .. } => (PacketKind::AtomicResponse, touched),
+            Body::WriteAck { .. } => (PacketKind::WriteAck, touched),
+            Body::Refused { .. } => (PacketKind::Refusal, touched),
+        };
+        PacketEvent { id: packet.id, kind, peer: self.grid.spot(peer), addr, len }
+    }
+}
+
+/// Where a packet goes; of a multicast that has not been divided yet, its first receiver.
+fn receiver(packet: &Packet) -> Place {
+    match &packet.to {
+        Dest::Unicast(place) | Dest::Copy(place) => *place,
+        Dest::Multicast(places) | Dest::MulticastY(places) => places.first().copied().unwrap_or(packet.from),
+    }
+}
