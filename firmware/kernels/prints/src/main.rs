@@ -32,6 +32,6 @@ fn main(ctx: &KernelContext) {
     let first = f32::from_bits(u32::from(read16(slot)) << 16);
     print!("first {} = {:e}, second {:.2}, -1 is {:#x} or {}", Bf16(read16(slot)), first, first + 0.125, -1_i8, -1_i64);
     print_tile!("top left corner", slot, Element::Bf16, 0..2, 0..4);
-    print_array!("page", slot, Element::U32, 40);
+    print_array!("page", slot, Element::Bf16, 40);
     assert!(page < rta(ctx, 4), "page {} is not below {}", page, rta(ctx, 4));
 }
