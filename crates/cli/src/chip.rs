@@ -5,11 +5,12 @@ use crate::files;
 use crate::program::BUILT_IN;
 use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::Path;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
-use tilework_driver::{Card, HostLink, Inspect, LinkError};
+use tilework_driver::{Card, HostLink, Inspect, LinkError, StoreSink};
 use tilework_libttsim_client::LibraryChip;
 use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
 
@@ -139,6 +140,12 @@ impl HostLink for AnyChip {
     }
     fn cycles(&self) -> Cycle {
         each!(self, chip => HostLink::cycles(chip))
+    }
+    fn watch_stores(&mut self, range: Range<u32>, seen: StoreSink) -> bool {
+        each!(self, chip => HostLink::watch_stores(chip, range, seen))
+    }
+    fn settle(&mut self) {
+        each!(self, chip => HostLink::settle(chip));
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))

@@ -22,7 +22,9 @@ mod window;
 
 pub use card::Card;
 pub use error::{ChipFault, DriverError, LinkError};
-pub use link::{ChipCounts, HostLink, Inspect, RunningCore, WaitingCore, WaitingThread, WatchedWord};
+pub use link::{
+    ChipCounts, HostLink, Inspect, RunningCore, SeenStore, StoreSink, WaitingCore, WaitingThread, WatchedWord,
+};
 pub use pinned::Pinned;
 pub use rects::cover;
 pub use soc::soc_descriptor;

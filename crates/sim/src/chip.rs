@@ -381,9 +381,10 @@ impl Chip {
         self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
     }
 
-    /// Hands to the observers what they have not seen of the time before [`Chip::now`].
+    /// Hands to the observers what they have not seen of the time before [`Chip::now`]; of a chip
+    /// that a fault has stopped, everything.
     pub fn settle_observers(&mut self) {
-        let now = self.now();
+        let now = if self.fault.is_some() { NEVER } else { self.now() };
         if let Some(hub) = &mut self.hub {
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);

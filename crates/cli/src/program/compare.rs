@@ -5,6 +5,7 @@ use super::execute::Work;
 use super::failure::{failure, stopped_at};
 use super::lower::{place, programs};
 use super::plan::Plan;
+use super::prints::Prints;
 use super::run::{NO_RANDOM_INPUTS, laid_out, watch};
 use super::schema::ProgramFile;
 use super::source::Source;
@@ -70,6 +71,7 @@ fn run(file: &Path, chip: AnyChip, plan: &Plan, inputs: &BTreeMap<String, Array>
     laid_out(&device, plan, &programs)?;
     let progress = Progress::new();
     watch(&mut device, &progress);
+    Prints::show(&mut device, &progress);
     let mut ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped))?;
     work.outputs(&mut device, ran.take_reads()).map_err(failed)
 }

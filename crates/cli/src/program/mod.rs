@@ -22,6 +22,7 @@ mod memory_map;
 mod overview;
 mod overview_text;
 mod plan;
+mod prints;
 mod report;
 mod run;
 mod schema;

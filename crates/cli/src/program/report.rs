@@ -1,6 +1,7 @@
 //! The report of a kernel program's run.
 
 use super::execute::StepReport;
+use super::prints::PrintsReport;
 use crate::array::shape_text;
 use crate::output::OutputFile;
 use serde::Serialize;
@@ -81,6 +82,9 @@ pub struct KernelReport {
     /// The whole session: start of the board, transfers of arrays, the program. The counts above
     /// are the program's alone.
     pub session: SessionCounts,
+    /// What kernels printed.
+    #[serde(skip_serializing_if = "PrintsReport::is_empty")]
+    pub prints: PrintsReport,
     /// The output arrays by name.
     pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.

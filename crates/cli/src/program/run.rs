@@ -5,6 +5,7 @@ use super::execute::{Executed, Work};
 use super::failure::{failure, not_started, stopped_at};
 use super::lower::{place, programs};
 use super::plan::Plan;
+use super::prints::{Prints, PrintsReport};
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::ProgramFile;
 use super::source::Source;
@@ -51,6 +52,7 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     laid_out(&device, &plan, &programs)?;
     progress.next();
     watch(&mut device, &progress);
+    let prints = Prints::show(&mut device, &progress);
     let clock = Instant::now();
     let ran = work.execute(&mut device).map_err(|stopped| stopped_at(&args.program, &plan, stopped));
     let host_seconds = clock.elapsed().as_secs_f64();
@@ -61,15 +63,16 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
         Ok((ran, write_outputs(arrays, &args.out)?))
     });
     let (ran, outputs) = match (finished, captured) {
-        (Err(first), Err(capture)) => return Err(first.and(&capture)),
+        (Err(first), Err(capture)) => return Err(prints.with(&device, first.and(&capture))),
         (finished, captured) => {
-            let finished = finished?;
+            let finished = finished.map_err(|failure| prints.with(&device, failure))?;
             captured?;
             finished
         }
     };
     let session = session(&device, started.elapsed().as_secs_f64());
-    let report = report(own, &plan, ran, host_seconds, session, outputs);
+    let mut report = report(own, &plan, ran, host_seconds, session, outputs);
+    report.prints = prints.report(&device);
     Ok(Answer::new(report, |report, out| write!(out, "{}", report.text())))
 }
 
@@ -302,6 +305,7 @@ fn report(
         queue: steps,
         core_timing: own.core_timing.then(|| times.collect()),
         session,
+        prints: PrintsReport::default(),
         outputs,
         timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
     }

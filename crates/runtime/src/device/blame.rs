@@ -16,6 +16,7 @@ impl<C: HostLink> Device<C> {
 
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
+        let assertion = self.collect_prints();
         let parked: Vec<Running> = self.parked.in_flight.iter().cloned().collect();
         let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
         let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));
@@ -25,7 +26,12 @@ impl<C: HostLink> Device<C> {
             Waited::Interrupted { cycles } => RuntimeError::Interrupted(Box::new(scene.budget(cycles, true))),
             Waited::Link(error) => Self::explain_link(error, scene),
         };
-        self.note(error)
+        self.note(match assertion {
+            Some(line) if error.is_fatal() => {
+                RuntimeError::Assertion { line: Box::new(line), stopped: Box::new(error) }
+            }
+            _ => error,
+        })
     }
 
     fn explain_link(error: LinkError, mut scene: Scene) -> RuntimeError {

@@ -402,6 +402,7 @@ impl<C: HostLink> Device<C> {
         if let Some(order) = &mut self.order {
             order.finish(self.at);
         }
+        self.collect_prints();
         Ok(())
     }
 

@@ -13,6 +13,7 @@ mod enqueue;
 mod invariants;
 mod on_queue;
 mod order;
+mod prints;
 mod run;
 mod semaphore;
 mod start;
@@ -41,6 +42,7 @@ use crate::log;
 use crate::lower::Lowering;
 use crate::memory::{Allocator, AllocatorConfig, MemorySpace, WorkerCores};
 use crate::prebuilt::{self, CqKernels};
+use crate::prints::Prints;
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
 use std::collections::VecDeque;
@@ -286,6 +288,7 @@ pub struct Device<C> {
     /// Programs run to their end.
     programs: u64,
     progress: Option<ProgressCall>,
+    prints: Prints,
     /// Why the device is unusable.
     lost: Option<RuntimeError>,
 }
@@ -379,6 +382,7 @@ impl<C: HostLink> Device<C> {
             transfer_bytes: 0,
             programs: 0,
             progress: None,
+            prints: Prints::default(),
             lost: None,
         };
         device.start()?;

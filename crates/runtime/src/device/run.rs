@@ -152,6 +152,7 @@ impl<C: HostLink> Device<C> {
         let result = self.run_batches(&running, &mut progress);
         self.progress = progress;
         let reports = result?;
+        self.collect_prints();
         self.check_invariants().map_err(|e| self.explain(e, &[]))?;
         self.programs += running.len() as u64;
         let statistics = self.statistics().since(before);
@@ -237,15 +238,15 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Refuses a program with a kernel that was linked with other firmware than this device's, or
-    /// compiled for other banks.
-    pub(super) fn check_kernels(&self, program: &Program) -> Result<(), RuntimeError> {
+    /// compiled for other banks; gets ready for the prints of the others.
+    pub(super) fn check_kernels(&mut self, program: &Program) -> Result<(), RuntimeError> {
         for kernel in program.roles.iter().flat_map(|role| role.kernels.iter().flatten()) {
             if !kernel.is_self_contained() {
                 kernel.check_firmware(&self.exports[kernel.processor().index()])?;
                 kernel.check_banks([u32_of(self.dram_banks()), u32_of(self.memory.l1_banks().len())])?;
             }
         }
-        Ok(())
+        self.expect_prints(program)
     }
 
     fn lay_out(&mut self, programs: &[Program]) -> Result<Vec<Running>, RuntimeError> {

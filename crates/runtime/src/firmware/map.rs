@@ -118,6 +118,7 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
         go: behind_mailbox(values.go, WORKER.go),
         go_index: behind_mailbox(values.go_index, WORKER.go_index),
         profiler_control: behind_mailbox(values.profiler_control, WORKER.profiler_control),
+        prints: behind_mailbox(None, WORKER.prints),
         kernel_config,
         kernel_config_size: values.kernel_config_size.unwrap_or(room),
         bank_table,
@@ -139,6 +140,12 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
         let start = map.firmware_text[i];
         let others = map.firmware_text.into_iter().chain([mailbox, kernel_config, bank_table, data]);
         map.firmware_end[i] = others.filter(|&other| other > start).min().unwrap_or(WORKER.data_end);
+    }
+    // Kernels of other firmware do not print this way; ours do where nothing else is.
+    let prints = u64::from(map.prints.get())..u64::from(map.prints.get()) + u64::from(map.prints_size);
+    let taken = |area: &Area| area.range.start < prints.end && prints.start < area.range.end;
+    if prints.end > L1_SIZE.into() || areas(outlines, &map, file, values).iter().any(taken) {
+        map.prints_size = 0;
     }
     Ok(map)
 }
