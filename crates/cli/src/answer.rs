@@ -8,6 +8,7 @@ use crate::loudness::{self, Loudness};
 use crate::print::{self, Escaped};
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{Result, Write};
 use std::process::ExitCode;
 
@@ -73,9 +74,22 @@ struct Envelope<'a, T: Serialize> {
     error: Option<&'a Failure>,
 }
 
+impl<'a, T: Serialize> Envelope<'a, T> {
+    fn of(Subject { kind, command, .. }: Subject, own: &'a T, error: Option<&'a Failure>) -> Self {
+        let status = error.map_or("ok", |failure| failure.status().name());
+        Self { schema: SCHEMA, kind, command, status, own, error }
+    }
+}
+
 /// The own part of a report about a failure and nothing else.
 #[derive(Serialize)]
-struct Nothing {}
+pub struct Nothing {}
+
+/// The JSON form of a report.
+pub fn document<T: Serialize>(subject: Subject, own: &T, error: Option<&Failure>) -> Value {
+    // What cannot be written as JSON is told as null.
+    serde_json::to_value(Envelope::of(subject, own, error)).unwrap_or_default()
+}
 
 /// What a command has found out, in both forms.
 trait Body {
@@ -94,10 +108,7 @@ impl<T: Serialize, F: Fn(&T, &mut dyn Write) -> Result<()>> Body for Pair<T, F> 
     }
 
     fn json(&self, subject: Subject, error: Option<&Failure>, out: &mut dyn Write) -> Result<()> {
-        let Subject { kind, command, .. } = subject;
-        let status = error.map_or("ok", |failure| failure.status().name());
-        let envelope = Envelope { schema: SCHEMA, kind, command, status, own: &self.own, error };
-        serde_json::to_writer_pretty(&mut *out, &envelope)?;
+        serde_json::to_writer_pretty(&mut *out, &Envelope::of(subject, &self.own, error))?;
         writeln!(out)
     }
 }

@@ -6,8 +6,10 @@
 use crate::answer::{ReportArgs, ReportOrJsonArgs};
 use crate::board_file;
 use crate::board_option::LayoutOption;
+use crate::bundle::ReplayArgs;
 use crate::disasm::DisasmArgs;
-use crate::kinds::{Focus, KindRow, Verb, add_options, focus, help_after};
+use crate::explain::ExplainArgs;
+use crate::kinds::{Focus, KindRow, Topic, Verb, add_options, focus, help_after};
 use crate::link_kernel::LinkKernelArgs;
 use crate::loudness::LoudnessArgs;
 use crate::manual::{CompletionsArgs, ManArgs};
@@ -42,19 +44,20 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The whole command line, as clap has it; help shows the options of one kind of files.
-    pub fn whole(shown: &'static KindRow) -> clap::Command {
+    /// The whole command line, as clap has it; help shows the options of one kind of files, or those
+    /// of a topic.
+    pub fn whole(shown: &'static KindRow, topic: Option<&Topic>) -> clap::Command {
         Verb::ALL.into_iter().fold(Self::command(), |cli, verb| {
             cli.mut_subcommand(verb.name(), |command| {
-                add_options(command, verb, shown).after_help(help_after(verb, shown))
+                add_options(command, verb, shown, topic).after_help(help_after(verb, shown))
             })
         })
     }
 
     /// The command line for these words, and the words as clap is to read them.
     pub fn reading(words: Vec<OsString>) -> (clap::Command, Vec<OsString>) {
-        let Focus { words, kind } = focus(words);
-        (Self::whole(kind), words)
+        let Focus { words, kind, topic } = focus(words);
+        (Self::whole(kind, topic), words)
     }
 }
 
@@ -78,6 +81,10 @@ pub enum Command {
     Disasm(DisasmArgs),
     /// Write a kernel as a flat image for a place in L1 and the firmware that it will meet
     LinkKernel(LinkKernelArgs),
+    /// Say what a finding, a fault or a code means, with an example and its repair
+    Explain(ExplainArgs),
+    /// Repeat a run from its crash bundle, and compare how it ends
+    Replay(ReplayArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands
@@ -286,7 +293,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         for kind in &KINDS {
-            Cli::whole(kind).debug_assert();
+            Cli::whole(kind, None).debug_assert();
         }
     }
 

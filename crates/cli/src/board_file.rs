@@ -25,6 +25,31 @@ pub fn parse(given: &str) -> Result<Board, String> {
     }
 }
 
+/// Whether a board is a known kind as it is, which its name alone says.
+pub fn is_known(board: Board) -> bool {
+    BoardSpec::named(board.name()).is_some_and(|spec| spec.board() == board)
+}
+
+/// A file that says what a board is: [`read`] makes the same board of it.
+pub fn text(board: Board) -> String {
+    let of = board.harvesting();
+    let units = |mask: u16, count: usize, number: &dyn Fn(usize) -> u8| {
+        let numbers = (0..count).filter(|bit| mask >> bit & 1 != 0).map(|bit| number(bit).to_string());
+        numbers.collect::<Vec<_>>().join(", ")
+    };
+    // There are fewer than 256 units of each kind.
+    let same = |unit: usize| u8::try_from(unit).unwrap_or(u8::MAX);
+    format!(
+        "name = \"{}\"\nbase = \"{}\"\n\n[harvested]\ntensix_columns = [{}]\ndram_banks = [{}]\nethernet_channels = \
+         [{}]\n",
+        board.name(),
+        board.spec().name,
+        units(of.tensix, DIE_COLUMNS.len(), &|bit| DIE_COLUMNS[bit]),
+        units(of.dram.into(), DRAM_BANKS, &same),
+        units(of.ethernet, ETHERNET_TILES, &same),
+    )
+}
+
 /// The names of all kinds.
 fn names() -> String {
     SPECS.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ")
@@ -57,7 +82,11 @@ struct Harvested {
     ethernet_channels: Option<Spanned<Vec<Spanned<u8>>>>,
 }
 
-fn read(source: &Source) -> Outcome<Board> {
+/// The board that a file says.
+///
+/// # Errors
+/// A file that says no board.
+pub fn read(source: &Source) -> Outcome<Board> {
     let file: BoardFile = source.toml()?;
     let spec = kind(source, &file)?;
     let whole = spec.board().harvesting();
@@ -164,6 +193,20 @@ mod tests {
         let all =
             "name = 'x'\nbase = 'p100'\nharvested = {tensix_columns = [], dram_banks = [], ethernet_channels = []}";
         assert_eq!(board(all).unwrap().harvesting(), Harvesting::NONE);
+    }
+
+    #[test]
+    fn the_text_of_a_board_says_the_same_board() {
+        let files = [
+            "name = 'lab-7'\nbase = 'p150'\n[harvested]\ntensix_columns = [10, 16]\ndram_banks = [3]",
+            "name = 'x'\nbase = 'p100'\nharvested = {tensix_columns = [], dram_banks = [], ethernet_channels = []}",
+        ];
+        for file in files {
+            let found = board(file).unwrap();
+            assert_eq!(board(&text(found)), Ok(found), "{}", text(found));
+            assert!(!is_known(found));
+        }
+        assert!(is_known(Board::P100));
     }
 
     #[test]

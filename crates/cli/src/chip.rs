@@ -10,9 +10,9 @@ use std::path::Path;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
-use tilework_driver::{Card, HostLink, Inspect, LinkError, StoreSink};
+use tilework_driver::{Card, HostLink, Inspect, LinkError, Note, StoreSink};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig, Coverage};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -35,7 +35,14 @@ pub struct Settings {
     pub bugs: Bugs,
     /// Its coprocessors count what they execute.
     pub coverage: bool,
+    /// Packets and cores are late, by the delays of this seed.
+    pub schedule: Option<u64>,
 }
+
+/// The longest delay of a packet in cycles: longer than any way through the chip.
+const LATE_PACKETS: Cycle = 1_500;
+/// The longest delay of a core that leaves a poll loop: some hundred instructions.
+const LATE_CORES: Cycle = 400;
 
 impl AnyChip {
     /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
@@ -49,8 +56,11 @@ impl AnyChip {
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
-                let Settings { threads, bugs, coverage } = settings;
-                let chip = Chip::new(ChipConfig { threads, bugs, coverage, ..ChipConfig::new(board) });
+                let Settings { threads, bugs, coverage, schedule } = settings;
+                let late = schedule.map(|seed| LatePackets { seed, most: LATE_PACKETS });
+                let late_cores = schedule.map(|seed| LateCores { seed, most: LATE_CORES });
+                let config = ChipConfig { threads, bugs, coverage, late, late_cores, ..ChipConfig::new(board) };
+                let chip = Chip::new(config);
                 let chip = chip.map_err(not_built)?;
                 Ok((Self::BuiltIn(chip), board))
             }
@@ -149,5 +159,11 @@ impl HostLink for AnyChip {
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))
+    }
+    fn listens(&self) -> bool {
+        each!(self, chip => HostLink::listens(chip))
+    }
+    fn note(&mut self, note: &Note) {
+        each!(self, chip => HostLink::note(chip, note));
     }
 }

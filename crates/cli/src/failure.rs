@@ -121,6 +121,11 @@ impl Failure {
         self.map(|message| format!("{message}\n{other}")).with("also", other)
     }
 
+    /// The class, a word of docs/report.md.
+    pub fn class(&self) -> &'static str {
+        self.class
+    }
+
     /// Refused or failed.
     pub fn status(&self) -> Status {
         self.status

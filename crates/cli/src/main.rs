@@ -12,12 +12,14 @@ mod board;
 mod board_file;
 mod board_option;
 mod board_report;
+mod bundle;
 mod chip;
 mod comparison;
 mod cq;
 mod devices;
 mod disasm;
 mod exec_buffer;
+mod explain;
 mod failure;
 mod files;
 mod inputs;
@@ -106,6 +108,10 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             answer::finish(of("command-queue", "cq decode", args.report.report), cq::decode(&args.file))
         }
         Command::Disasm(args) => answer::finish(of("elf", "disasm", args.report.report), disasm::list(&args)),
+        Command::Explain(args) => {
+            answer::finish(of("explanation", "explain", args.report.report), explain::explain(&args))
+        }
+        Command::Replay(args) => answer::finish(of("bundle", "replay", args.report.report), bundle::replay(&args)),
         Command::LinkKernel(args) => {
             answer::finish(of("elf", "link-kernel", args.report.report), link_kernel::link(&args))
         }

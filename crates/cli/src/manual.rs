@@ -41,7 +41,7 @@ pub struct ManArgs {
 /// or because every command has, are shown.
 fn command() -> Command {
     let shown = |command: Command| command.mut_args(|arg| arg.hide(false));
-    shown(Cli::whole(&KINDS[0]).mut_subcommands(shown))
+    shown(Cli::whole(&KINDS[0], None).mut_subcommands(shown))
 }
 
 /// Prints the completions of a shell.

@@ -14,6 +14,7 @@
 mod card;
 mod error;
 mod link;
+mod note;
 mod pinned;
 mod rects;
 mod soc;
@@ -24,6 +25,10 @@ pub use card::Card;
 pub use error::{ChipFault, DriverError, LinkError};
 pub use link::{
     ChipCounts, HostLink, Inspect, RunningCore, SeenStore, StoreSink, WaitingCore, WaitingThread, WatchedWord,
+};
+pub use note::{
+    ArgumentsNote, BankNote, BufferNote, CbNote, CodeNote, FirmwareNote, LaunchNote, MemoryKind, Note, QueueNote,
+    RoleNote, RunNote,
 };
 pub use pinned::Pinned;
 pub use rects::cover;

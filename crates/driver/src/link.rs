@@ -4,7 +4,7 @@
 //! library with the libttsim interface and (later) a real card are exchanged by a type parameter.
 //! An implementation lives beside its chip and depends on this crate, never the other way round.
 
-use crate::{ChipFault, LinkError};
+use crate::{ChipFault, LinkError, Note};
 use std::ops::Range;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
@@ -111,6 +111,15 @@ pub trait HostLink {
     #[inline]
     fn inspect(&self) -> Option<&dyn Inspect> {
         None
+    }
+    /// Whether anybody reads [`HostLink::note`]: a caller builds no notes otherwise.
+    #[inline]
+    fn listens(&self) -> bool {
+        false
+    }
+    /// Takes a note of what the host does. It has no effect on the chip.
+    fn note(&mut self, note: &Note) {
+        let _ = note;
     }
 }
 

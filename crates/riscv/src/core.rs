@@ -247,6 +247,12 @@ impl Core {
         cycles
     }
 
+    /// Holds a running core for `cycles` between two instructions, as something outside it may.
+    pub fn hold(&mut self, cycles: Cycle) {
+        self.polls.note_effect();
+        self.now += cycles;
+    }
+
     /// Advances by whole iterations of the poll loop at whose head the core is.
     fn repeat(&mut self, cycles: Cycle) {
         if self.score.outstanding > self.now {

@@ -75,8 +75,8 @@ mod error;
 
 pub use cache::{CACHED_PROGRAMS, CacheCounts, Prepared};
 pub use device::{
-    BATCH_PROGRAMS, CoreTime, Device, DeviceConfig, Dispatch, OnQueue, ProgramReport, Progress, RunReport, Statistics,
-    SubDevice, SubDeviceError, SubDeviceId, Transfers, default_cycles,
+    BATCH_PROGRAMS, CodePlace, CoreTime, Device, DeviceConfig, Dispatch, OnQueue, ProgramReport, Progress, RunReport,
+    Statistics, SubDevice, SubDeviceError, SubDeviceId, Transfers, default_cycles,
 };
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;

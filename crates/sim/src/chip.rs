@@ -11,6 +11,7 @@ use crate::crew::Worked;
 use crate::distance::Distances;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
+use crate::late::LateCores;
 use crate::noc::{Grid, GridBuilder, GridError, LatePackets, Network, NodeId, Outbox, Packet, Place};
 use crate::node::Outlook;
 use crate::pcie::{Bar, HostBus, Pcie};
@@ -24,6 +25,7 @@ use tilework_abi::board::{self, Board, DramMap, Harvesting};
 use tilework_abi::grid;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_driver::Note;
 
 /// The configuration of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,6 +53,8 @@ pub struct ChipConfig {
     pub coverage: bool,
     /// Whether packets are late, so that they overtake each other wherever the documents allow it.
     pub late: Option<LatePackets>,
+    /// Whether cores that leave reset or a poll loop are late.
+    pub late_cores: Option<LateCores>,
 }
 
 impl ChipConfig {
@@ -66,6 +70,7 @@ impl ChipConfig {
             answers_host_errors: false,
             coverage: false,
             late: None,
+            late_cores: None,
         }
     }
 }
@@ -221,6 +226,7 @@ impl Chip {
             let mut tile = Box::new(Tile::new(place, xy, i as u8, &grid, &book));
             tile.set_parking(config.parking);
             tile.set_bugs(config.bugs);
+            tile.set_late(config.late_cores);
             if config.coverage {
                 tile.count_modes();
             }
@@ -379,6 +385,21 @@ impl Chip {
             }
         }
         self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
+    }
+
+    /// Whether there are observers.
+    #[inline]
+    pub fn is_observed(&self) -> bool {
+        self.hub.is_some()
+    }
+
+    /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
+    pub fn note(&mut self, note: &Note) {
+        self.settle_observers();
+        let now = self.now();
+        if let Some(hub) = &mut self.hub {
+            hub.note(now, note);
+        }
     }
 
     /// Hands to the observers what they have not seen of the time before [`Chip::now`]; of a chip

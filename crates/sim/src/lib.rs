@@ -25,6 +25,7 @@ mod endpoint;
 mod event_queue;
 mod fault;
 mod inert;
+mod late;
 mod link;
 mod noc;
 mod node;
@@ -44,6 +45,7 @@ pub use bugs::{Bug, Bugs};
 pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
 pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
+pub use late::LateCores;
 pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
 pub use probe::{

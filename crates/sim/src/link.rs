@@ -7,8 +7,8 @@ use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{
-    ChipCounts, ChipFault, HostLink, Inspect, LinkError, RunningCore, SeenStore, StoreSink, WaitingCore, WaitingThread,
-    WatchedWord,
+    ChipCounts, ChipFault, HostLink, Inspect, LinkError, Note, RunningCore, SeenStore, StoreSink, WaitingCore,
+    WaitingThread, WatchedWord,
 };
 
 impl From<ChipError> for LinkError {
@@ -82,6 +82,13 @@ impl HostLink for Chip {
     #[inline]
     fn inspect(&self) -> Option<&dyn Inspect> {
         Some(self)
+    }
+    #[inline]
+    fn listens(&self) -> bool {
+        self.is_observed()
+    }
+    fn note(&mut self, note: &Note) {
+        Self::note(self, note);
     }
 }
 

@@ -2,7 +2,7 @@
 //! of threads, and a host sees the same of it whether nodes run ahead of it or not.
 
 use crate::pcie::Bar;
-use crate::{Chip, ChipConfig, ChipError, ChipStats, Event, Observer, Wants, What};
+use crate::{Chip, ChipConfig, ChipError, ChipStats, Event, LateCores, Observer, Wants, What};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -153,6 +153,8 @@ struct Run {
     slice: u64,
     /// Nodes may run ahead of the host.
     ahead: bool,
+    /// How late cores are.
+    late: Option<LateCores>,
 }
 
 /// What came of it: what the host saw, the memories of all tiles, the fault, and the counts.
@@ -194,7 +196,8 @@ fn outcome_before(
     prepare: impl FnOnce(&mut Chip),
     after: impl FnOnce(&mut Chip),
 ) -> (Outcome, bool) {
-    let config = ChipConfig { threads: NonZeroUsize::new(threads), ..ChipConfig::new(Board::P100) };
+    let config =
+        ChipConfig { threads: NonZeroUsize::new(threads), late_cores: run.late, ..ChipConfig::new(Board::P100) };
     let mut chip = Chip::new(config).expect("the board tables fit");
     chip.share_every_window();
     prepare(&mut chip);
@@ -261,7 +264,7 @@ fn is_the_same_on_any_number_of_threads(run: Run) -> (Outcome, bool) {
 
 #[test]
 fn traffic_of_many_tiles_is_the_same_on_any_number_of_threads() {
-    let run = Run { seed: 0x9E37_79B9, tiles: 40, faulty: 0, requests: 24, slice: 6000, ahead: false };
+    let run = Run { seed: 0x9E37_79B9, tiles: 40, faulty: 0, requests: 24, slice: 6000, ahead: false, late: None };
     let (outcome, shared) = is_the_same_on_any_number_of_threads(run);
     assert!(shared);
     assert_eq!(outcome.fault, None);
@@ -273,7 +276,15 @@ fn the_first_fault_counts_on_any_number_of_threads() {
     // Twenty-four tiles without a request fault in the order in which they were released; with
     // some requests, in any order.
     for requests in [0, 3] {
-        let run = Run { seed: 0x1234_5677, tiles: 24, faulty: 24, requests: requests + 1, slice: 1500, ahead: false };
+        let run = Run {
+            seed: 0x1234_5677,
+            tiles: 24,
+            faulty: 24,
+            requests: requests + 1,
+            slice: 1500,
+            ahead: false,
+            late: None,
+        };
         let (Outcome { fault, .. }, _) = is_the_same_on_any_number_of_threads(run);
         let fault = fault.expect("a fault");
         assert!(fault.contains("0xf00000"), "{fault}");
@@ -321,7 +332,7 @@ fn check_packets(events: &[Event]) {
 #[test]
 fn an_observer_changes_nothing_and_sees_the_same_on_any_number_of_threads() {
     for (seed, tiles, requests, ahead) in [(0x9E37_79B9, 20, 12, false), (0x51, 1, 8, true), (0x77, 12, 6, true)] {
-        let run = Run { seed, tiles, faulty: 0, requests, slice: 700, ahead };
+        let run = Run { seed, tiles, faulty: 0, requests, slice: 700, ahead, late: None };
         let (plain, _) = outcome(run, 1);
         let (one, events) = observed(run, 1);
         assert_eq!(one, plain, "{run:?}");
@@ -344,14 +355,25 @@ proptest! {
     fn random_traffic_is_the_same_on_any_number_of_threads(
         seed: u32, tiles in 9_usize..30, faulty in 0_usize..3, requests in 1_u32..10, slice in 50_u64..3000
     ) {
-        is_the_same_on_any_number_of_threads(Run { seed, tiles, faulty, requests, slice, ahead: slice.is_multiple_of(2) });
+        is_the_same_on_any_number_of_threads(Run { seed, tiles, faulty, requests, slice, ahead: slice.is_multiple_of(2), late: None });
+    }
+
+    #[test]
+    fn late_cores_are_late_in_the_same_way_on_any_number_of_threads(
+        seed: u32, tiles in 9_usize..30, requests in 1_u32..10, slice in 50_u64..3000, most in 1_u64..3000
+    ) {
+        let late = Some(LateCores { seed: seed.into(), most });
+        let run = Run { seed, tiles, faulty: 0, requests, slice, ahead: slice.is_multiple_of(2), late };
+        let (outcome, _) = is_the_same_on_any_number_of_threads(run);
+        let punctual = Run { late: None, ..run };
+        prop_assert!(outcome != self::outcome(punctual, 1).0, "nobody was late");
     }
 
     #[test]
     fn a_host_sees_the_same_whether_nodes_run_ahead_of_it_or_not(
         seed: u32, tiles in prop_oneof![Just(1_usize), 2_usize..20], faulty in 0_usize..3, requests in 1_u32..10, slice in 1_u64..90
     ) {
-        let run = Run { seed, tiles, faulty, requests, slice, ahead: false };
+        let run = Run { seed, tiles, faulty, requests, slice, ahead: false, late: None };
         let ahead = Run { ahead: true, ..run };
         let (with, without) = (outcome(ahead, 1).0, outcome(run, 1).0);
         prop_assert_eq!(&with.seen, &without.seen);

@@ -81,8 +81,8 @@ rows! { Memory;
     ARGS_PAST_END "args-past-end" Certain "Reads an argument that was not given"
         about "The program gives this core fewer arguments than the kernel reads. What follows them in L1 is other \
             configuration of the launch, or what an earlier launch left."
-        wrong "arguments = [\"x\", 4]                 # program.toml; the kernel reads rta(ctx, 2)"
-        right "arguments = [\"x\", 4, \"pages\"]"
+        wrong "args = [\"x.addr\", 4]              # program.toml; the kernel reads rta(ctx, 2)"
+        right "args = [\"x.addr\", 4, \"x.pages\"]"
         repair "Give the argument in the program, or do not read it.";
     STACK_OVERFLOW "stack-overflow" Certain "The stack grows into data"
         about "The stack of a core grows down in its local RAM towards its variables. Below their end both are the \

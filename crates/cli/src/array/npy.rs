@@ -24,7 +24,10 @@ impl Array {
     }
 
     /// The array in the bytes of a `.npy` file.
-    pub(super) fn from_npy(mut bytes: Vec<u8>) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn from_npy(mut bytes: Vec<u8>) -> Result<Self, String> {
         let header = Header::parse(
             &bytes[..bytes.len().min(usize::try_from(MAX_HEADER_BYTES).unwrap_or(usize::MAX))],
             bytes.len() as u64,

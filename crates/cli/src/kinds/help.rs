@@ -2,18 +2,23 @@
 //!
 //! `tilework run --help` shows the options of all kinds and those of kernel programs. The options
 //! of another kind are shown when a file of that kind is named, `tilework run model.ttnn --help`,
-//! or the kind itself, `tilework run --help model` and `tilework help run model`.
+//! or the kind itself, `tilework run --help model` and `tilework help run model`; those of a topic
+//! when the topic is named, `tilework help run inspect`.
 
+use super::topic::{self, Topic};
 use super::{KINDS, KindRow, Verb};
+use clap::Command;
 use std::ffi::OsString;
 use std::path::Path;
 
 /// A command line, and the kind whose options its help shows.
 pub struct Focus {
-    /// The words, without that which only names the kind.
+    /// The words, without that which only names the kind or the topic.
     pub words: Vec<OsString>,
     /// The kind.
     pub kind: &'static KindRow,
+    /// The group of options that is asked for.
+    pub topic: Option<&'static Topic>,
 }
 
 /// Where the command stands in a command line: behind the options that every command has, which
@@ -32,19 +37,18 @@ pub fn focus(words: Vec<OsString>) -> Focus {
     let (verb, help) = match (text(first).and_then(Verb::named), text(first)) {
         (Some(_), _) => (first, words.iter().any(asks)),
         (None, Some("help")) if text(first + 1).and_then(Verb::named).is_some() => (first + 1, true),
-        _ => return Focus { words, kind: usual },
+        _ => return Focus { words, kind: usual, topic: None },
     };
     let rest = || words.iter().enumerate().skip(verb + 1);
-    let named = rest().find_map(|(at, word)| Some((at, KindRow::named(word.to_str()?)?)));
+    let named = |at: usize, word: &OsString| {
+        let (kind, topic) = (KindRow::named(word.to_str()?), Topic::named(word.to_str()?));
+        (kind.is_some() || topic.is_some()).then_some((at, kind, topic))
+    };
+    let named = rest().find_map(|(at, word)| named(at, word)).filter(|_| help);
     let file = rest().find_map(|(_, word)| KindRow::with_ending(Path::new(word)));
-    match (help, named, file) {
-        (true, Some((at, kind)), _) => {
-            let words = words.into_iter().enumerate().filter(|(i, _)| *i != at).map(|(_, word)| word).collect();
-            Focus { words, kind }
-        }
-        (_, _, Some(kind)) => Focus { words, kind },
-        _ => Focus { words, kind: usual },
-    }
+    let Some((at, kind, topic)) = named else { return Focus { words, kind: file.unwrap_or(usual), topic: None } };
+    let words = words.into_iter().enumerate().filter(|(i, _)| *i != at).map(|(_, word)| word).collect();
+    Focus { words, kind: kind.unwrap_or(usual), topic }
 }
 
 /// The end of a help text: how to see the options of other kinds, and examples of the shown kind.
@@ -56,8 +60,9 @@ pub fn after(verb: Verb, shown: &KindRow) -> String {
         .map(|row| format!("  tilework help {command} {:<9} {}\n", row.about.word, row.about.many_with_endings()))
         .collect();
     let examples = (shown.about.examples)(verb);
+    let topics = topic::lines(verb, &(shown.options)(verb, Command::new("options")));
     format!(
-        "Options of other kinds of files:\n{}  tilework {command} FILE --help    the options of FILE's kind\n\n{examples}",
+        "{topics}Options of other kinds of files:\n{}  tilework {command} FILE --help    the options of FILE's kind\n\n{examples}",
         others.concat(),
     )
 }

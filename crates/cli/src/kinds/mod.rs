@@ -7,10 +7,12 @@
 
 mod help;
 mod options;
+mod topic;
 mod unknown;
 
 pub use help::{Focus, after as help_after, command_at, focus};
 pub use options::{add_options, first_given};
+pub use topic::{INSPECT, Topic};
 
 use crate::answer::{Answer, ReportForm, Subject};
 use crate::args::{CheckArgs, RunArgs, ShowArgs};

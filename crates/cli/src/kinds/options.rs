@@ -1,6 +1,7 @@
 //! Whose an option is. The definitions that clap has are the only list: an option belongs to each
 //! kind whose arguments have it, and to all kinds when no kind's arguments have it.
 
+use super::topic::{self, Topic};
 use super::{KINDS, KindRow, Verb};
 use crate::failure::{Failure, Outcome};
 use clap::parser::ValueSource;
@@ -19,10 +20,14 @@ impl KindRow {
 }
 
 /// A command with the options of all kinds, of which help shows those of one. Where two kinds have
-/// an option of the same name, it is read alike, and the shown kind's text explains it.
-pub fn add_options(command: Command, verb: Verb, shown: &KindRow) -> Command {
+/// an option of the same name, it is read alike, and the shown kind's text explains it. Of the shown
+/// kind those of the topic that was asked for are shown, or all that belong to none.
+pub fn add_options(command: Command, verb: Verb, shown: &KindRow, asked: Option<&Topic>) -> Command {
     let others = KINDS.iter().filter(|row| row.about.name != shown.about.name);
-    let of_shown = shown.args(verb).into_iter().map(|arg| (arg, false));
+    let of_shown = shown.args(verb).into_iter().map(|arg| {
+        let hidden = topic::hides(asked, &arg);
+        (arg, hidden)
+    });
     let of_others = others.flat_map(|row| row.args(verb)).map(|arg| (arg, true));
     of_shown.chain(of_others).fold(command, |command, (arg, hidden)| {
         let known = command.get_arguments().any(|known| known.get_id() == arg.get_id());

@@ -1,5 +1,6 @@
 //! Options that only kernel programs have.
 
+use super::inspect::{BundleArgs, ChecksArgs};
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
@@ -62,6 +63,10 @@ pub struct KernelRunArgs {
     /// with the same report.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
+    #[command(flatten)]
+    pub checks: ChecksArgs,
+    #[command(flatten)]
+    pub bundle: BundleArgs,
 }
 
 /// For which board a kernel program is checked, and what its outputs are compared with.
@@ -75,7 +80,23 @@ pub struct KernelCheckArgs {
     #[arg(long, value_name = "DIR")]
     pub expect: Option<PathBuf>,
     #[command(flatten)]
+    pub explore: ExploreArgs,
+    #[command(flatten)]
     pub tolerance: ToleranceArgs,
+    #[command(flatten)]
+    pub checks: ChecksArgs,
+}
+
+/// Under which schedules a kernel program is run.
+#[derive(clap::Args, Clone, Copy, Debug)]
+pub struct ExploreArgs {
+    /// Also run the program under N other schedules, and compare their outputs with those of the
+    /// usual one: packets and cores are late, as the chip allows it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub explore: Option<u32>,
+    /// The seed of the first schedule; the next has the next number.
+    #[arg(long, value_name = "SEED", requires = "explore", default_value_t = 1)]
+    pub explore_from: u32,
 }
 
 /// For which board and arrays a kernel program is checked or shown.
@@ -128,6 +149,16 @@ pub enum TransfersName {
     Windows,
 }
 
+impl TransfersName {
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Windows => "windows",
+        }
+    }
+}
+
 impl DispatchName {
     /// The name in reports.
     pub const fn name(self) -> &'static str {
@@ -158,12 +189,14 @@ report."
             "\
 A kernel program is checked against a board, without running it: form, buffers, cores, kernels, arguments, and whether
 all of it fits L1 and DRAM. Everything that is wrong is told at once. With --expect it also runs, and its outputs are
-compared with arrays.
+compared with arrays. With --explore it runs under schedules that the chip allows and that the modelled times do not
+show; each has a seed, with which it can be repeated.
 
 Examples:
   tilework check examples/ring/program.toml --board p150
   tilework check examples/increment/program.toml --input x=examples/increment/x.npy
-  tilework check program.toml --input a=a.npy --expect expected --atol 0.01 --rtol 0.01"
+  tilework check program.toml --input a=a.npy --expect expected --atol 0.01 --rtol 0.01
+  tilework check examples/increment/program.toml --input x=examples/increment/x.npy --explore 20"
         }
         Verb::Show => {
             "\

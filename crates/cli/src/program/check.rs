@@ -3,7 +3,6 @@
 
 use super::cores::{self, Choice};
 use super::expr::{Expr, ExprError};
-use super::kernels;
 use super::plan::{Arg, Plan, PlannedCb, PlannedKernel, PlannedRole, PlannedSemaphore};
 use super::schema::{BufferDecl, CbDecl, KernelDecl, ProgramFile, RoleDecl, SemaphoreDecl, Use, Value};
 use super::scope::Globals;
@@ -19,6 +18,7 @@ use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_checks::Allow;
 use tilework_runtime::KernelImage;
 use toml::Spanned;
 
@@ -70,6 +70,7 @@ impl Plan {
             planner.args("common_args.trisc", &common.trisc),
         ];
         let (launches, tables) = planner.launches(file);
+        let allow = planner.allow(file);
         let steps = planner.steps(&Named { file, buffers: &buffers, launches: &tables });
         let Planner { globals, wrong, .. } = planner;
         let (name, name_span) = (file.name.get_ref().clone(), file.name.span());
@@ -86,6 +87,7 @@ impl Plan {
             roles,
             launches,
             steps,
+            allow,
             name_span,
             common_args,
             source,
@@ -199,6 +201,15 @@ impl Planner<'_> {
                 }
             }
         }
+    }
+
+    /// The findings that the file allows.
+    fn allow(&mut self, file: &ProgramFile) -> Vec<Allow> {
+        let read = |text: &Spanned<String>| {
+            Allow::parse(text.get_ref()).map_err(|error| self.source.error(text.span(), format!("allow: {error}")))
+        };
+        let read: Vec<_> = file.allow.iter().map(read).collect();
+        read.into_iter().filter_map(|allow| self.wrong.keep(allow)).collect()
     }
 
     fn cbs(&mut self, file: &ProgramFile) -> Vec<PlannedCb> {
@@ -360,7 +371,9 @@ impl Planner<'_> {
         let label = decl.elf.get_ref().clone();
         let failed =
             |e: &dyn std::fmt::Display| self.source.error(decl.elf.span(), format!("{}: {e}", processor.name()));
-        let image = kernels::load(self.source.folder(), &label)
+        let image = self
+            .source
+            .kernel(&label)
             .map_err(|e| failed(&e))
             .and_then(|elf| KernelImage::load(&label, elf, processor).map_err(|e| failed(&e)));
         let image = self.wrong.keep(image).map(Arc::new);

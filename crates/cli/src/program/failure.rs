@@ -95,18 +95,21 @@ pub fn not_started(failure: Failure, firmware: Option<&Path>) -> Failure {
     }
 }
 
-#[derive(Serialize)]
-struct TileData {
+/// A tile by its coordinates.
+#[derive(Serialize, Debug)]
+pub struct TileData {
     x: u8,
     y: u8,
 }
 
 impl TileData {
-    fn of(xy: NocXy) -> Self {
+    /// A tile.
+    pub fn of(xy: NocXy) -> Self {
         Self { x: xy.x, y: xy.y }
     }
 
-    fn all(tiles: &[NocXy]) -> Vec<Self> {
+    /// Several tiles.
+    pub fn all(tiles: &[NocXy]) -> Vec<Self> {
         tiles.iter().copied().map(Self::of).collect()
     }
 }
@@ -158,7 +161,7 @@ struct FrameData<'a> {
 }
 
 fn frames(location: &SourceLocation) -> Vec<FrameData<'_>> {
-    let frame = location.telling().map(|SourceFrame { function, line }| FrameData {
+    let frame = location.telling().map(|SourceFrame { function, line, .. }| FrameData {
         function,
         file: line.as_ref().map(|(file, _)| file.as_str()),
         line: line.as_ref().map(|(_, line)| *line),
@@ -298,7 +301,7 @@ fn busy_core(core: &BusyCore) -> BusyData<'_> {
 }
 
 /// The core as program files name it: `brisc`.
-fn core_name(core: Processor) -> String {
+pub fn core_name(core: Processor) -> String {
     core.name().to_lowercase()
 }
 

@@ -6,15 +6,18 @@
 //! [`plan::Plan::arguments`] gives every kernel of every core its argument words. All of it is free
 //! of side effects but for reading files, and every refusal points at its place in the file.
 
-mod args;
+pub mod args;
 mod buffers;
 mod check;
 mod compare;
 mod cores;
 mod execute;
+mod explore;
 mod expr;
 mod failure;
+mod findings;
 pub mod firmware;
+mod inspect;
 pub mod kernels;
 mod launches;
 mod lower;
@@ -24,7 +27,7 @@ mod overview_text;
 mod plan;
 mod prints;
 mod report;
-mod run;
+pub mod run;
 mod schema;
 mod scope;
 mod sections;
@@ -43,6 +46,7 @@ use crate::comparison::ToleranceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::kinds::{About, Kind, Request};
 use args::{KernelCheckArgs, KernelRunArgs, KernelShowArgs};
+use inspect::ChecksArgs;
 
 /// The kind of kernel programs.
 pub struct KernelProgram;
@@ -65,11 +69,13 @@ impl Kind for KernelProgram {
     }
 
     fn check(request: &Request<'_, CheckArgs, KernelCheckArgs>) -> Outcome<Answer> {
-        match (&request.own.expect, request.first_given::<ToleranceArgs>()) {
-            (Some(folder), _) => compare::check(&request.common.file, &request.own, folder),
-            (None, None) => overview::check(&request.common.file, &request.own.plan),
-            (None, Some(option)) => {
-                let why = " needs --expect DIR: without it a kernel program is not run";
+        let (file, own) = (&request.common.file, &request.own);
+        let of_runs = request.first_given::<ToleranceArgs>().or_else(|| request.first_given::<ChecksArgs>());
+        match of_runs {
+            _ if own.expect.is_some() || own.explore.explore.is_some() => compare::check(file, own),
+            None => overview::check(file, &own.plan),
+            Some(option) => {
+                let why = " needs --expect DIR or --explore N: without them a kernel program is not run";
                 Err(Failure::option(&option, why))
             }
         }

@@ -16,6 +16,7 @@ use tilework_abi::board::Board;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_checks::Allow;
 use tilework_dtype::DType;
 use tilework_runtime::BufferType;
 use tilework_runtime::memory::{ShardSpecBuffer, TensorMemoryLayout};
@@ -48,6 +49,8 @@ pub struct Plan {
     pub launches: Vec<PlannedLaunch>,
     /// What the host puts into the queue; if empty, inputs, then all launches, then outputs.
     pub steps: Vec<PlannedStep>,
+    /// Findings that the file allows.
+    pub allow: Vec<Allow>,
     pub(super) name_span: Range<usize>,
     pub(super) common_args: [Vec<Arg>; 3],
     pub(super) source: Source,

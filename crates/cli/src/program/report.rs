@@ -1,8 +1,10 @@
 //! The report of a kernel program's run.
 
 use super::execute::StepReport;
+use super::findings::ChecksReport;
 use super::prints::PrintsReport;
 use crate::array::shape_text;
+use crate::bundle;
 use crate::output::OutputFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -82,6 +84,12 @@ pub struct KernelReport {
     /// The whole session: start of the board, transfers of arrays, the program. The counts above
     /// are the program's alone.
     pub session: SessionCounts,
+    /// What was found; absent where nothing was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<ChecksReport>,
+    /// The bundle of the run, if one was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<String>,
     /// What kernels printed.
     #[serde(skip_serializing_if = "PrintsReport::is_empty")]
     pub prints: PrintsReport,
@@ -208,6 +216,10 @@ impl KernelReport {
         for (name, output) in &self.outputs {
             let shape = shape_text(&output.shape);
             out += &format!("  {name} -> {} {} {shape} sha256 {}\n", output.file, output.dtype, &output.sha256[..16]);
+        }
+        out += self.checks.as_ref().map_or("", ChecksReport::text);
+        if let Some(file) = &self.bundle {
+            out += &format!("{}\n", bundle::told(file.as_ref()));
         }
         out
     }

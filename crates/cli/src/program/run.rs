@@ -1,20 +1,25 @@
 //! `tilework run` of a kernel program: a program file and arrays in, arrays and a report out.
 
+use super::KernelProgram;
 use super::args::{DispatchName, KernelRunArgs, TransfersName};
 use super::execute::{Executed, Work};
 use super::failure::{failure, not_started, stopped_at};
+use super::findings;
+use super::firmware::Folder;
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::prints::{Prints, PrintsReport};
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::ProgramFile;
 use super::source::Source;
-use crate::answer::Answer;
+use crate::answer::{self, Answer, ReportForm, Subject};
 use crate::args::{EngineName, RunArgs};
 use crate::array::Array;
 use crate::board_option::BoardLayout;
+use crate::bundle::{self, Keeper, Kept};
 use crate::chip::{AnyChip, Device, Settings};
 use crate::failure::{Failure, Outcome};
+use crate::kinds::{Kind, Verb};
 use crate::output::OutputFile;
 use crate::progress::Progress;
 use crate::targets::Targets;
@@ -24,6 +29,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use tilework_checks::Policy;
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, QueueId, RuntimeError, Transfers};
@@ -36,44 +42,12 @@ pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     refuse_combinations(args, own)?;
     // From here on an interrupt ends the run with its report.
     interrupt::flag();
-    let progress = Progress::new();
-    let started = Instant::now();
-    let prepared = Prepared::read(args, own)?;
-    progress.next();
-    let config = config(own, &prepared.plan);
-    let opened = open(prepared.chip, config, prepared.firmware, prepared.queue);
-    let mut device = opened.map_err(|error| not_started(failure(&args.program, error), own.firmware.as_deref()))?;
-    progress.next();
-    let (plan, failed) = (prepared.plan, |error| failure(&args.program, error));
-    let placed = place(device.memory().map_err(failed)?, &plan)?;
-    let programs = programs(&plan, &placed)?;
-    let work = Work { plan: &plan, placed: &placed, programs: &programs, inputs: &prepared.inputs };
-    work.upload(&mut device).map_err(failed)?;
-    laid_out(&device, &plan, &programs)?;
-    progress.next();
-    watch(&mut device, &progress);
-    let prints = Prints::show(&mut device, &progress);
-    let clock = Instant::now();
-    let ran = work.execute(&mut device).map_err(|stopped| stopped_at(&args.program, &plan, stopped));
-    let host_seconds = clock.elapsed().as_secs_f64();
-    let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
-    let finished = ran.and_then(|mut ran| {
-        progress.next();
-        let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
-        Ok((ran, write_outputs(arrays, &args.out)?))
-    });
-    let (ran, outputs) = match (finished, captured) {
-        (Err(first), Err(capture)) => return Err(prints.with(&device, first.and(&capture))),
-        (finished, captured) => {
-            let finished = finished.map_err(|failure| prints.with(&device, failure))?;
-            captured?;
-            finished
-        }
-    };
-    let session = session(&device, started.elapsed().as_secs_f64());
-    let mut report = report(own, &plan, ran, host_seconds, session, outputs);
-    report.prints = prints.report(&device);
-    Ok(Answer::new(report, |report, out| write!(out, "{}", report.text())))
+    let (progress, started) = (Progress::new(), Instant::now());
+    let (parts, prepared) = Job::read(args, own)?.prepare()?;
+    let ended = prepared.carry_out(parts, &progress, started);
+    // The bar would stand in the message.
+    drop(progress);
+    prepared.keep(ended).map(|report| Answer::new(report, |report, out| write!(out, "{}", report.text())))
 }
 
 /// Refuses options that exclude each other.
@@ -99,64 +73,205 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    if own.chip.library.is_some() && own.bundle.file.is_some() {
+        return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));
+    }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
     }
     Ok(())
 }
 
-/// All that a run needs from files, read and checked.
-struct Prepared {
-    inputs: BTreeMap<String, Array>,
+/// A run as it is asked for, with all that comes from files.
+pub struct Job<'a> {
+    /// The program file, for messages.
+    pub program: &'a Path,
+    /// The folder of outputs.
+    pub out: &'a Path,
+    /// The options.
+    pub own: &'a KernelRunArgs,
+    /// The program.
+    pub source: Source,
+    /// The arrays.
+    pub inputs: BTreeMap<String, Array>,
+    /// Other firmware, and other kernels of the command queue.
+    pub folders: [Option<Folder>; 2],
+    /// The files that all this was read from.
+    pub read: Vec<PathBuf>,
+}
+
+/// What a device is made of.
+pub struct Parts {
     chip: AnyChip,
-    plan: Plan,
     firmware: Option<FirmwareSet>,
     queue: Option<CqKernels>,
 }
 
-impl Prepared {
-    /// Reads everything, and prepares what will be written when nothing was refused.
-    fn read(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Self> {
-        let inputs = inputs::by_name(&args.input, NO_RANDOM_INPUTS)?;
-        let source = Source::read(&args.program, "a program file")?;
+/// A run that nothing refuses any more.
+pub struct Prepared<'a> {
+    program: &'a Path,
+    out: &'a Path,
+    own: &'a KernelRunArgs,
+    inputs: BTreeMap<String, Array>,
+    plan: Plan,
+    folders: [Option<Folder>; 2],
+    policy: Policy,
+}
+
+impl<'a> Job<'a> {
+    fn read(args: &'a RunArgs, own: &'a KernelRunArgs) -> Outcome<Self> {
+        Ok(Self {
+            program: &args.program,
+            out: &args.out,
+            own,
+            inputs: inputs::by_name(&args.input, NO_RANDOM_INPUTS)?,
+            source: Source::read(&args.program, "a program file")?,
+            folders: [
+                own.firmware.as_deref().map(Folder::of_workers).transpose()?,
+                own.cq_firmware.as_deref().map(Folder::of_queue).transpose()?,
+            ],
+            read: inputs::files(&args.input).chain([args.program.clone()]).collect(),
+        })
+    }
+
+    /// Checks everything, and prepares what will be written when nothing was refused.
+    pub fn prepare(self) -> Outcome<(Parts, Prepared<'a>)> {
+        let Self { program, out, own, source, inputs, folders, read } = self;
         let file = ProgramFile::parse(&source)?;
         let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
-        let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage };
+        let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage, schedule: None };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, BoardLayout::new(board, own.layout.layout()), &inputs)?;
-        let firmware = own.firmware.as_deref().map(super::firmware::load).transpose()?;
-        let queue = own.cq_firmware.as_deref().map(|folder| {
-            let kernels = super::firmware::load_queue(folder)?.kernels(board, own.layout.layout());
+        let firmware = folders[0].as_ref().map(Folder::workers).transpose()?;
+        let queue = folders[1].as_ref().map(|folder| {
+            let kernels = folder.queue()?.kernels(board, own.layout.layout());
             kernels.map_err(|e| Failure::usage(e.to_string()).with("option", "--cq-firmware"))
         });
         let queue = queue.transpose()?;
-        let read: Vec<PathBuf> = inputs::files(&args.input).chain([args.program.clone()]).collect();
-        if own.core_timing && !plan.steps.is_empty() {
-            let why = " needs a program without [[queue]]: its launches are not timed one by one";
-            return Err(Failure::option("--core-timing", why));
-        }
-        if own.cq_firmware.is_some() && plan.queues > 1 {
-            let why = " runs one queue, on the tiles for which it is built: leave out the steps with queue = 1";
-            return Err(Failure::option("--cq-firmware", why));
-        }
+        refuse_for_plan(own, &plan)?;
+        let policy = own.checks.policy(&plan, library.is_none())?;
         let names = plan.outputs().into_iter().map(|(name, _)| format!("{name}.npy"));
         let second = own.capture.as_ref().filter(|_| plan.queues > 1).map(|path| capture_of(path, QueueId::SECOND));
         let targets = Targets::new()
-            .outputs(&args.out, names)
+            .outputs(out, names)
             .option("--coverage", own.coverage.as_deref())
             .option("--capture", own.capture.as_deref())
-            .option("--capture", second.as_deref());
+            .option("--capture", second.as_deref())
+            .option("--bundle", own.bundle.file.as_deref());
         targets.prepare(&read)?;
-        Ok(Self { inputs, chip, plan, firmware, queue })
+        let prepared = Prepared { program, out, own, inputs, plan, folders, policy };
+        Ok((Parts { chip, firmware, queue }, prepared))
     }
 }
 
-fn open(
-    chip: AnyChip,
-    config: DeviceConfig,
-    firmware: Option<FirmwareSet>,
-    queue: Option<CqKernels>,
-) -> Result<Device, RuntimeError> {
+/// Refuses options that do not go with what the program does.
+fn refuse_for_plan(own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
+    if own.core_timing && !plan.steps.is_empty() {
+        let why = " needs a program without [[queue]]: its launches are not timed one by one";
+        return Err(Failure::option("--core-timing", why));
+    }
+    if own.cq_firmware.is_some() && plan.queues > 1 {
+        let why = " runs one queue, on the tiles for which it is built: leave out the steps with queue = 1";
+        return Err(Failure::option("--cq-firmware", why));
+    }
+    Ok(())
+}
+
+impl Prepared<'_> {
+    /// Runs the program.
+    pub fn carry_out(&self, parts: Parts, progress: &Progress, started: Instant) -> Outcome<KernelReport> {
+        let Self { program, out, own, plan, inputs, .. } = self;
+        progress.next();
+        let checks = findings::shared(self.policy.clone());
+        let config = config(own, plan);
+        let opened = open(parts, config);
+        let mut device = opened.map_err(|error| not_started(failure(program, error), own.firmware.as_deref()))?;
+        progress.next();
+        let failed = |error| failure(program, error);
+        let placed = place(device.memory().map_err(failed)?, plan)?;
+        let programs = programs(plan, &placed)?;
+        let work = Work { plan, placed: &placed, programs: &programs, inputs };
+        work.upload(&mut device).map_err(failed)?;
+        laid_out(&device, plan, &programs)?;
+        progress.next();
+        watch(&mut device, progress, &checks);
+        let prints = Prints::show(&mut device, progress);
+        let clock = Instant::now();
+        let ran = work.execute(&mut device).map_err(|stopped| stopped_at(program, plan, stopped));
+        let host_seconds = clock.elapsed().as_secs_f64();
+        let found = findings::report(&device, &checks);
+        let ran = findings::judge(ran, found.as_ref());
+        let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
+        let finished = ran.and_then(|mut ran| {
+            progress.next();
+            let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
+            Ok((ran, write_outputs(arrays, out)?))
+        });
+        let (ran, outputs) = match (finished, captured) {
+            (Err(first), Err(capture)) => return Err(prints.with(&device, first.and(&capture))),
+            (finished, captured) => {
+                let finished = finished.map_err(|failure| prints.with(&device, failure))?;
+                captured?;
+                finished
+            }
+        };
+        let session = session(&device, started.elapsed().as_secs_f64());
+        let mut report = report(own, plan, ran, host_seconds, session, outputs);
+        (report.checks, report.prints) = (found, prints.report(&device));
+        Ok(report)
+    }
+
+    /// Keeps what the run was made of, if it ended in a way that asks for it; says so in the report
+    /// or in the failure.
+    fn keep(&self, ended: Outcome<KernelReport>) -> Outcome<KernelReport> {
+        let class = match &ended {
+            Err(failure) => failure.class(),
+            Ok(report) => report.checks.as_ref().filter(|found| !found.findings.is_empty()).map_or("", |_| "findings"),
+        };
+        let keeper = Keeper {
+            file: self.own.bundle.file.as_deref(),
+            hangs: !self.own.bundle.no_bundle && self.own.chip.library.is_none(),
+            out: self.out,
+        };
+        let written = keeper.keep(class, &self.kept(), &document(&ended));
+        match (ended, written) {
+            (ended, Ok(None)) => ended,
+            (Ok(report), Ok(Some(path))) => Ok(KernelReport { bundle: Some(path.display().to_string()), ..report }),
+            (Err(failure), Ok(Some(path))) => {
+                let said = bundle::told(&path);
+                Err(failure.map(|message| format!("{message}\n{said}")).with("bundle", path.display().to_string()))
+            }
+            (Ok(_), Err(unwritten)) => Err(unwritten),
+            (Err(failure), Err(unwritten)) => Err(failure.and(&unwritten)),
+        }
+    }
+
+    /// What the run was made of.
+    fn kept(&self) -> Kept<'_> {
+        let kernels = self.plan.roles.iter().flat_map(|role| &role.kernels);
+        let kernels = kernels.filter_map(|kernel| Some((kernel.label.as_str(), kernel.image.as_ref()?.elf())));
+        Kept {
+            program: self.plan.source.text(),
+            board: self.plan.board,
+            kernels: kernels.collect(),
+            inputs: &self.inputs,
+            folders: [self.folders[0].as_ref(), self.folders[1].as_ref()],
+            own: self.own,
+        }
+    }
+}
+
+/// The JSON form of the end of a run.
+pub fn document(ended: &Outcome<KernelReport>) -> serde_json::Value {
+    let subject = Subject { kind: KernelProgram::ABOUT.name, command: Verb::Run.name(), form: ReportForm::Json };
+    match ended {
+        Ok(report) => answer::document(subject, report, None),
+        Err(failure) => answer::document(subject, &answer::Nothing {}, Some(failure)),
+    }
+}
+
+fn open(parts: Parts, config: DeviceConfig) -> Result<Device, RuntimeError> {
+    let Parts { chip, firmware, queue } = parts;
     let firmware = firmware.map_or_else(FirmwareSet::prebuilt, Ok)?;
     let queue = queue.map_or_else(prebuilt::cq_kernels, Ok)?;
     Device::open_with(chip, config, firmware, queue)
@@ -173,6 +288,7 @@ fn config(own: &KernelRunArgs, plan: &Plan) -> DeviceConfig {
     };
     config.core_timing = own.core_timing;
     config.capture = own.capture.is_some();
+    config.remember_programs = own.chip.library.is_none();
     config.max_cycles = own.max_cycles;
     if own.cq_firmware.is_some() {
         // What the seed's host sends, which every prefetcher and dispatcher of its kind knows.
@@ -181,12 +297,13 @@ fn config(own: &KernelRunArgs, plan: &Plan) -> DeviceConfig {
     config
 }
 
-/// Shows how far the runs of a device have come, and ends them when the user interrupts.
-pub(super) fn watch(device: &mut Device, progress: &Progress) {
-    let (mut bar, interrupted) = (progress.clone(), interrupt::flag());
+/// Shows how far the runs of a device have come, and ends them when the user interrupts or a
+/// finding is an error.
+pub(super) fn watch(device: &mut Device, progress: &Progress, checks: &findings::Shared) {
+    let (mut bar, interrupted, checks) = (progress.clone(), interrupt::flag(), checks.clone());
     device.on_progress(move |now| {
         bar.cycles(now.cycles, now.until);
-        match interrupted.load(Ordering::Relaxed) {
+        match interrupted.load(Ordering::Relaxed) || findings::ends(&checks) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -305,6 +422,8 @@ fn report(
         queue: steps,
         core_timing: own.core_timing.then(|| times.collect()),
         session,
+        checks: None,
+        bundle: None,
         prints: PrintsReport::default(),
         outputs,
         timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },

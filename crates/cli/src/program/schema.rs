@@ -45,6 +45,9 @@ pub struct ProgramFile {
     /// then all launches run, then outputs are read.
     #[serde(default)]
     pub queue: Vec<Spanned<StepDecl>>,
+    /// Findings that are meant to be, as `--allow` has them.
+    #[serde(default)]
+    pub allow: Vec<Spanned<String>>,
     /// What is missing because its form is wrong.
     #[serde(skip)]
     pub broken: Broken,

@@ -9,7 +9,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// The keys of a program file, as its structure has them.
-const KEYS: [&str; 9] = ["name", "workers", "buffers", "cb", "semaphores", "roles", "common_args", "launch", "queue"];
+const KEYS: [&str; 10] =
+    ["name", "workers", "buffers", "cb", "semaphores", "roles", "common_args", "launch", "queue", "allow"];
 
 /// Reads what can be read; all else is kept as wrong. `None` for a text that is no TOML: then
 /// nothing of it can be relied upon.
@@ -30,6 +31,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
         common_args: CommonArgs::default(),
         launch: Vec::new(),
         queue: Vec::new(),
+        allow: Vec::new(),
         broken: Broken::default(),
     };
     let document = document.into_inner();
@@ -49,6 +51,7 @@ pub fn read(source: &Source, wrong: &mut Wrong) -> Option<ProgramFile> {
             "roles" => (file.roles, file.broken.roles) = reader.list(value),
             "launch" => (file.launch, file.broken.launches) = reader.list(value),
             "queue" => (file.queue, file.broken.steps) = reader.list(value),
+            "allow" => file.allow = reader.list(value).0,
             "common_args" => file.common_args = reader.item(value).unwrap_or_default(),
             unknown => {
                 let keys = KEYS.map(|key| format!("`{key}`")).join(", ");

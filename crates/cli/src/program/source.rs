@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::files::shown;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tilework_text::plain;
@@ -14,23 +15,47 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 pub struct Source {
     path: PathBuf,
     text: String,
+    /// The kernels that it names, of a file that did not come with its folder.
+    kernels: Option<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Source {
     /// Reads a text file within its budget; `what` names its role in messages.
     pub fn read(path: &Path, what: &str) -> Outcome<Self> {
-        let bytes = crate::files::read_within(path, MAX_FILE_BYTES, what)?;
+        Self::of_bytes(path, crate::files::read_within(path, MAX_FILE_BYTES, what)?)
+    }
+
+    /// The text of a file that was read.
+    pub fn of_bytes(path: &Path, bytes: Vec<u8>) -> Outcome<Self> {
         let text = String::from_utf8(bytes).map_err(|e| {
             let at = e.utf8_error().valid_up_to();
             Failure::file(path, format_args!("not UTF-8 text: the first bad byte is at offset {at}"))
         })?;
-        Ok(Self { path: path.to_owned(), text })
+        Ok(Self { path: path.to_owned(), text, kernels: None })
+    }
+
+    /// The same with the kernels that it names: no other file is read for it.
+    #[must_use]
+    pub fn with_kernels(self, kernels: BTreeMap<String, Vec<u8>>) -> Self {
+        Self { kernels: Some(kernels), ..self }
+    }
+
+    /// The bytes of a kernel that the file names.
+    ///
+    /// # Errors
+    /// A kernel that is not there, or is no file that can be read.
+    pub fn kernel(&self, name: &str) -> Outcome<Vec<u8>> {
+        let missing = || Failure::usage(format!("{} came without the kernel {name:?}", shown(&self.path)));
+        match &self.kernels {
+            Some(kernels) => kernels.get(name).cloned().ok_or_else(missing),
+            None => super::kernels::load(self.folder(), name),
+        }
     }
 
     /// A source that is not in a file.
     #[cfg(test)]
     pub fn of(text: &str) -> Self {
-        Self { path: "program.toml".into(), text: text.into() }
+        Self { path: "program.toml".into(), text: text.into(), kernels: None }
     }
 
     /// The text.
@@ -50,7 +75,7 @@ impl Source {
     }
 
     /// The folder that relative paths start from.
-    pub fn folder(&self) -> &Path {
+    fn folder(&self) -> &Path {
         match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),

@@ -172,6 +172,7 @@ impl<C: HostLink> Device<C> {
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
+        self.tell_prepared(self.at, prepared, &launched.layout);
         let running = Running::new(prepared.program(), launched.layout);
         if let Some(order) = &mut self.order {
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
@@ -205,6 +206,7 @@ impl<C: HostLink> Device<C> {
         let go = Go::at(self.config.layout.queue(self.at), self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::addressed(&steps, &go);
+        self.tell_launch(Some(self.at), &running);
         if let Some(order) = &mut self.order {
             // Its commands wait for its end.
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
@@ -437,6 +439,7 @@ impl<C: HostLink> Device<C> {
 
     /// Notes a program that is put into the queue.
     pub(super) fn add_in_flight(&mut self, running: Running) {
+        self.remember(&running);
         // More programs than memory holds would be needed to pass the end of the count.
         self.cycles_in_flight += running.usual_cycles();
         self.in_flight.push_back(running);
@@ -462,6 +465,7 @@ impl<C: HostLink> Device<C> {
         &mut self,
         f: impl FnOnce(&mut CommandQueue, &mut Card<C>, &mut Patience) -> Result<T, Waited>,
     ) -> Result<T, RuntimeError> {
+        self.tell_memory();
         // What the queue waits for may be under way in the other.
         let programs = self.in_flight.len() + self.parked.in_flight.len();
         let programs_cycles = self.cycles_in_flight.saturating_add(self.parked.cycles_in_flight);

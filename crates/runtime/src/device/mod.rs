@@ -11,9 +11,11 @@ mod blame;
 mod close;
 mod enqueue;
 mod invariants;
+mod notes;
 mod on_queue;
 mod order;
 mod prints;
+mod ran;
 mod run;
 mod semaphore;
 mod start;
@@ -27,6 +29,7 @@ pub use bank_table::{bank_table, l1_banks};
 use on_queue::Lane;
 pub use on_queue::OnQueue;
 use order::Order;
+pub use ran::CodePlace;
 pub(crate) use run::Running;
 pub use run::{BATCH_PROGRAMS, CoreTime, ProgramReport, RunReport};
 pub(crate) use start::queue_kernels_at;
@@ -131,6 +134,8 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
+    /// Whether launched programs are remembered ([`Device::code_at`]).
+    pub remember_programs: bool,
     /// How programs become commands.
     pub lowering: Lowering,
 }
@@ -152,6 +157,7 @@ impl DeviceConfig {
             timestamps: true,
             core_timing: false,
             capture: false,
+            remember_programs: false,
             lowering: Lowering::Cached,
         }
     }
@@ -287,8 +293,12 @@ pub struct Device<C> {
     transfer_bytes: usize,
     /// Programs run to their end.
     programs: u64,
+    /// Launches that observers of the chip were told of.
+    launches: u64,
     progress: Option<ProgressCall>,
     prints: Prints,
+    /// The programs that were launched, if they are to be remembered.
+    launched: Option<ran::Launched>,
     /// Why the device is unusable.
     lost: Option<RuntimeError>,
 }
@@ -381,10 +391,13 @@ impl<C: HostLink> Device<C> {
             cycles_in_flight: 0,
             transfer_bytes: 0,
             programs: 0,
+            launches: 0,
             progress: None,
             prints: Prints::default(),
+            launched: config.remember_programs.then(ran::Launched::default),
             lost: None,
         };
+        device.tell_firmware();
         device.start()?;
         let DeviceConfig { board, dispatch, layout, .. } = config;
         let (board, workers) = (board.name(), device.workers.len());

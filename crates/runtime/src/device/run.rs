@@ -296,6 +296,7 @@ impl<C: HostLink> Device<C> {
             };
             self.parked.queue = beside;
             self.note_all_completed();
+            batch.iter().for_each(|running| self.remember(running));
             match result {
                 Ok(part) => reports.extend(part),
                 Err(error) => return Err(self.explain(error, &batch)),
@@ -366,6 +367,7 @@ impl<C: HostLink> Device<C> {
         let mut commands: Vec<Addressed> = stamp(slot).map(Addressed::from).into_iter().collect();
         commands.extend(lower::addressed(&self.steps(running, MODE_DEV)?, &go));
         commands.extend(stamp(slot + 1).map(Addressed::from));
+        self.tell_launch(Some(queue.id()), running);
         for command in commands {
             queue.push(&mut self.card, Some(i), command, patience)?;
         }
@@ -395,8 +397,11 @@ impl<C: HostLink> Device<C> {
         };
         let launched = launcher.launch(prepared, &launch).map_err(Waited::Other)?;
         running.layout = launched.layout;
+        self.tell_prepared(queue.id(), prepared, &running.layout);
         let records = push_all(queue, &mut self.card, launched.records, patience)?;
-        records.into_iter().for_each(|record| launcher.reuse(record));
+        if let Some(launcher) = &mut self.launcher {
+            records.into_iter().for_each(|record| launcher.reuse(record));
+        }
         Ok(())
     }
 
@@ -433,6 +438,7 @@ impl<C: HostLink> Device<C> {
         let mut reports = Vec::new();
         for running in batch {
             let start = self.chip_time();
+            self.tell_launch(None, running);
             for step in self.steps(running, MODE_HOST)? {
                 self.slow_step(&step, patience)?;
             }

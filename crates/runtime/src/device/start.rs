@@ -87,6 +87,7 @@ impl<C: HostLink> Device<C> {
             let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(id.region_noc_base().into()))?;
             let mut queue = CommandQueue::of(board, queues, id, self.number, region, capture);
             queue.initialise(&mut self.card)?;
+            self.tell_queue(id);
             start_kernels_of(&mut self.card, board, (queues, id), &self.map, &self.cq_kernels, 0)?;
             *self.place_of(id) = Some(queue);
         }

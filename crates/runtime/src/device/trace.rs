@@ -233,6 +233,7 @@ impl<C: HostLink> Device<C> {
                 self.with_queue(|queue, card, patience| super::enqueue::push_all(queue, card, records, patience))?;
             }
         }
+        live.launches.iter().for_each(|&launch| self.tell_launch(Some(self.at), &live.programs[launch]));
         live.programs.iter().for_each(|running| self.add_in_flight(running.clone()));
         self.with_queue(|queue, card, patience| queue.execute(card, commands, patience))?;
         self.check_queue()?;

@@ -95,6 +95,7 @@ impl<C: HostLink> Device<C> {
 
     /// Writes an array run by run through windows, when nothing is in the queue.
     pub(super) fn write_by_windows(&mut self, buffer: &Buffer, data: &[u8]) -> Result<(), Waited> {
+        self.tell_memory();
         let mut written: BTreeMap<Bank, BankAddr> = BTreeMap::new();
         for run in buffer.runs() {
             let (bytes, Place { bank, address }) = (buffer.gather(&run, data), run.place);

@@ -16,6 +16,7 @@ use tilework_abi::globals::{GLOBAL_POINTER_SYMBOL, LOCAL_END_SYMBOL};
 use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
+use tilework_driver::CodeNote;
 use tilework_riscv::{Insn, Op, encode};
 
 /// The places that a firmware file names for its parts.
@@ -173,6 +174,11 @@ impl FirmwareImage {
     pub fn entry(&self) -> u32 {
         self.text.start
     }
+    /// What observers of a chip are told of it.
+    pub(crate) fn note(&self) -> CodeNote {
+        let (name, processor, text) = (self.name.clone(), self.processor, self.text.clone());
+        CodeNote { name, processor, text, local: 0..0, code: Arc::default() }
+    }
     /// What kernels may be linked with, on this map.
     pub(crate) fn exports(&self, map: &MemoryMap) -> Exports {
         Exports::read(&self.name, &self.elf, map.bank_table.get())
@@ -197,7 +203,7 @@ pub struct KernelImage {
     name: String,
     processor: Processor,
     link_base: u32,
-    image: Vec<u8>,
+    image: Arc<[u8]>,
     fixes: Vec<Fix>,
     /// Its data in local RAM, by link addresses.
     local: Option<Range<u32>>,
@@ -352,7 +358,7 @@ impl KernelImage {
             prints.section().hash(&mut hasher);
         }
         let digest = hasher.finish();
-        let prints = prints.map(Arc::new);
+        let (prints, image) = (prints.map(Arc::new), image.into());
         Ok(Self { name, processor, link_base: base, image, fixes, local, binding, prints, imports, digest, elf: data })
     }
 
@@ -441,7 +447,7 @@ impl KernelImage {
     /// A reference out of the image that cannot reach its target from there; local data for which
     /// the firmware leaves no room.
     pub fn relocate(&self, base: L1Addr, map: &MemoryMap) -> Result<Vec<u8>, ElfError> {
-        let mut image = self.image.clone();
+        let mut image = self.image.to_vec();
         let distance = Distance { image: base.get().wrapping_sub(self.link_base), local: self.local_distance(map)? };
         reloc::apply(&mut image, &self.fixes, distance).map_err(|at| {
             let field = format!("reference at {:#x}", self.link_base as usize + at);
@@ -457,6 +463,20 @@ impl KernelImage {
             prints.bind(&self.name, &mut image, map, self.processor, self.print_number())?;
         }
         Ok(image)
+    }
+
+    /// Its ELF file.
+    pub fn elf(&self) -> &[u8] {
+        &self.elf
+    }
+
+    /// What observers of a chip are told of the kernel while it is placed at `base`, with firmware
+    /// that has `map`.
+    pub(crate) fn note(&self, base: u32, map: &MemoryMap) -> CodeNote {
+        let moved = self.local_distance(map).unwrap_or(0);
+        let local = self.local.as_ref().map_or(0..0, |local| local.start + moved..local.end + moved);
+        let (name, processor, code) = (self.name.clone(), self.processor, Arc::clone(&self.image));
+        CodeNote { name, processor, text: base..base.saturating_add(self.size()), local, code }
     }
 
     /// The function and source line of `pc` while the kernel is placed at `base`; `None` when it is

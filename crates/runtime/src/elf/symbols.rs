@@ -14,6 +14,8 @@ pub struct SourceFrame {
     pub function: String,
     /// The source file and line, when the debug information has them.
     pub line: Option<(String, u32)>,
+    /// The column in the line, from 1 on, when the debug information has it.
+    pub column: Option<u32>,
 }
 
 /// Where a program counter is: the function, and the functions it was inlined into.
@@ -67,7 +69,7 @@ pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
     let Ok(file) = object::File::parse(elf) else { return SourceLocation::default() };
     let mut frames = dwarf_frames(&file, pc).unwrap_or_default();
     if frames.is_empty() {
-        frames.extend(symbol_of(&file, pc).map(|function| SourceFrame { function, line: None }));
+        frames.extend(symbol_of(&file, pc).map(|function| SourceFrame { function, line: None, column: None }));
     }
     SourceLocation { frames }
 }
@@ -144,8 +146,10 @@ fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
             Some(name) => demangle(&name),
             None => symbol_of(file, pc)?,
         };
+        // DWARF has column 0 for what belongs to the whole line.
+        let column = frame.location.as_ref().and_then(|l| l.column).filter(|&column| column > 0);
         let line = frame.location.and_then(|l| Some((plain(l.file?).into_owned(), l.line?)));
-        frames.push(SourceFrame { function, line });
+        frames.push(SourceFrame { function, line, column });
     }
     Some(frames)
 }

@@ -101,6 +101,13 @@ pub enum Fit {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AllocationId(u64);
 
+impl AllocationId {
+    /// The number of the allocation in its allocator.
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// An allocator over one address range of a memory whose addresses are `A`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Allocator<A> {

@@ -12,6 +12,7 @@ mod buffer;
 mod config;
 mod core_range;
 mod error;
+mod journal;
 mod pins;
 mod semaphore;
 mod shard;

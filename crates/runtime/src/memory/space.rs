@@ -2,6 +2,7 @@
 //! there. It is a value of its own, so that a program can be placed without a chip.
 
 use super::buffer::Sharding;
+use super::journal::Journal;
 use super::pins::Pins;
 use super::shard::Shards;
 use super::{
@@ -76,6 +77,9 @@ pub struct MemorySpace {
     dram_banks: Arc<[Bank]>,
     /// The regions of kernel text in DRAM.
     text: Vec<AllocationId>,
+    /// The physical numbers of the DRAM banks.
+    pub(super) physical: Vec<u8>,
+    pub(super) journal: Journal,
 }
 
 impl MemorySpace {
@@ -110,6 +114,8 @@ impl MemorySpace {
             l1_tiles: config.l1_banks.clone(),
             dram_banks: banks.map(Bank::Dram).collect(),
             text: Vec::new(),
+            physical: config.board.dram().banks().iter().map(|bank| bank.physical).collect(),
+            journal: Journal::default(),
         }
     }
 
@@ -232,6 +238,7 @@ impl MemorySpace {
         let (id, address) = allocated.map_err(|error| with_fits(error, &buffer))?;
         self.check_allocated(&buffer.name, kind, (address.get(), bytes), (id, at))?;
         (buffer.allocation, buffer.address) = (Some(id), address);
+        self.note_buffer(id, &buffer);
         Ok(buffer)
     }
 
@@ -265,6 +272,7 @@ impl MemorySpace {
             return Err(MemoryError::SubBuffer { name, parent, offset, bytes, room });
         }
         buffer.address = parent.address.offset(offset);
+        self.note_within(parent, &buffer);
         Ok(buffer)
     }
 
@@ -281,6 +289,7 @@ impl MemorySpace {
     }
 
     pub(super) fn free_id(&mut self, kind: BufferType, id: AllocationId) -> bool {
+        self.note_freed(kind, id);
         match kind {
             BufferType::Dram => self.dram.free_id(id),
             BufferType::L1 => self.l1.free_id(id),
@@ -343,6 +352,7 @@ impl MemorySpace {
         let (allocation, address) = self.l1.allocate(name, bytes.into(), &Banks::All, Fit::BestHigh)?;
         let span = (address.get().into(), bytes.into());
         self.check_allocated(name, BufferType::L1, span, (allocation, at))?;
+        self.note_l1((BufferType::L1, allocation), name, span.0..span.0 + span.1, &self.workers);
         Ok(L1Buffer { name: name.to_owned(), address, bytes, allocation })
     }
 
@@ -354,7 +364,7 @@ impl MemorySpace {
     pub fn free_l1(&mut self, buffer: &L1Buffer) -> Result<(), MemoryError> {
         let span = (buffer.address.get().into(), buffer.bytes.into());
         self.check_free(&buffer.name, BufferType::L1, span, CallSite::here())?;
-        self.l1.free_id(buffer.allocation);
+        self.free_id(BufferType::L1, buffer.allocation);
         Ok(())
     }
 
@@ -385,6 +395,8 @@ impl MemorySpace {
         let (allocation, address) = l1.allocate(name, L1_ALIGN.into(), &banks, Fit::BestHigh)?;
         self.check_allocated(name, *buffer_type, (address.get().into(), L1_ALIGN.into()), (allocation, at))?;
         let (name, initial, buffer_type) = (name.clone(), *initial, *buffer_type);
+        let range = address.get().into()..u64::from(address.get()) + u64::from(L1_ALIGN);
+        self.note_l1((buffer_type, allocation), &name, range, &cores);
         Ok(GlobalSemaphore { name, address, cores, initial, buffer_type, allocation })
     }
 

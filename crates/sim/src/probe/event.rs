@@ -183,6 +183,8 @@ pub enum What {
     Fence,
     /// The coprocessor reads L1 (`ACCESSES`).
     UnitRead {
+        /// The core that pushed the instruction, at the event's `pc`.
+        by: Option<Processor>,
         /// The first byte.
         addr: u32,
         /// Bytes.
@@ -190,10 +192,21 @@ pub enum What {
     },
     /// The coprocessor writes L1 (`ACCESSES`).
     UnitWrite {
+        /// The core that pushed the instruction, at the event's `pc`.
+        by: Option<Processor>,
         /// The first byte.
         addr: u32,
         /// Bytes.
         len: u32,
+    },
+    /// The coprocessor writes a word of a register outside itself (`ACCESSES`).
+    UnitStore {
+        /// The core that pushed the instruction, at the event's `pc`.
+        by: Option<Processor>,
+        /// The address.
+        addr: u32,
+        /// The value.
+        value: u32,
     },
     /// A core starts a request (`NOC`).
     Request(Box<Request>),

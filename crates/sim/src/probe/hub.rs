@@ -3,6 +3,7 @@
 use super::{Event, Observer, Wants};
 use crate::Cycle;
 use std::ops::Range;
+use tilework_driver::Note;
 
 /// Events are put in order when there are so many, or when somebody asks.
 const BATCH: usize = 1 << 14;
@@ -44,6 +45,11 @@ impl Hub {
             // What lies ahead of the clock is not sorted again and again.
             self.limit = BATCH + 2 * self.pending.len();
         }
+    }
+
+    /// Hands over a note.
+    pub(crate) fn note(&mut self, at: Cycle, note: &Note) {
+        self.observers.iter_mut().for_each(|observer| observer.note(at, note));
     }
 
     /// Hands over all events before cycle `now`.

@@ -21,6 +21,7 @@ pub(crate) use recorder::Recorder;
 use crate::Cycle;
 use std::ops::{BitOr, Range};
 use std::sync::{Arc, Mutex};
+use tilework_driver::Note;
 
 /// Kinds of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -65,6 +66,10 @@ pub trait Observer: Send {
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
+    /// The host has told something about its own doings, behind all events before this cycle.
+    fn note(&mut self, at: Cycle, note: &Note) {
+        let _ = (at, note);
+    }
     /// All events before this cycle have been handed over.
     fn reached(&mut self, at: Cycle) {
         let _ = at;
@@ -82,6 +87,11 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {
             observer.events(events);
+        }
+    }
+    fn note(&mut self, at: Cycle, note: &Note) {
+        if let Ok(mut observer) = self.lock() {
+            observer.note(at, note);
         }
     }
     fn reached(&mut self, at: Cycle) {

@@ -14,7 +14,7 @@ use super::random::Owner;
 use super::reset::InReset;
 use super::sync;
 use super::vector;
-use crate::{Cycle, Fault, NEVER, timing};
+use crate::{Cycle, Fault, NEVER, probe, timing};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{self, Insn, MiscOp, Streamwrcfg, Unit};
 use tilework_abi::{stream, tensix as map};
@@ -105,6 +105,7 @@ impl Coprocessor {
     }
 
     fn issue_pack(&mut self, at: Attempt, insn: insn::Pacr, outside: &mut impl Outside) -> Result<Issue, Hold> {
+        outside.acting(at.now, probe::Unit::Packer, at.origin);
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
@@ -141,6 +142,7 @@ impl Coprocessor {
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
+        outside.acting(at.now, probe::Unit::Packer, at.origin);
         self.packer.set_register(at, insn, outside)?;
         self.units.packer = at.now + timing::TENSIX_UNIT;
         self.threads[at.thread].busy.packer = at.now + timing::TENSIX_PACK;

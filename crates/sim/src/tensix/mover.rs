@@ -6,8 +6,9 @@
 use super::border::{Hold, Outside};
 use super::config::Refusal;
 use super::coprocessor::{Attempt, Coprocessor, THREADS};
-use super::origin::Issuer;
+use super::origin::{Issuer, Origin};
 use super::reset;
+use crate::probe::Unit;
 use crate::{Bug, Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::collections::VecDeque;
 use tilework_abi::tensix as map;
@@ -51,6 +52,15 @@ pub(super) enum Asker {
 }
 
 impl Asker {
+    /// Who asked; the debug bus stands for nobody.
+    fn origin(self) -> Origin {
+        match self {
+            Self::Insn(at) => at.origin,
+            Self::Command(Some(by)) => Origin::own(by),
+            Self::Command(None) => Origin::DEBUG_BUS,
+        }
+    }
+
     /// A fault of the copy, with the core and the instruction that it goes back to.
     fn caused(self, fault: Fault) -> Fault {
         match self {
@@ -190,6 +200,7 @@ impl Coprocessor {
         if reads && !in_l1(src) || to_l1 && !in_l1(dst) {
             return Err(undefined("the mover copies from or to outside L1"));
         }
+        outside.acting(now, Unit::Mover, job.by.origin());
         // Whoever polls the status, or the destination, must have looked before.
         if outside.must_wake(map::TDMA_BASE, 4) || to_l1 && len > 0 && outside.must_wake(dst, len) {
             return Err(Hold::Wake);
@@ -220,7 +231,10 @@ impl Coprocessor {
         Ok(())
     }
 
-    fn move_to_config(&mut self, job: Job, outside: &impl Outside) -> Result<(), Refusal> {
+    fn move_to_config(&mut self, job: Job, outside: &mut impl Outside) -> Result<(), Refusal> {
+        if job.mode & 1 != 0 {
+            outside.has_read(job.src, job.len);
+        }
         for offset in (0..job.len).step_by(4) {
             let at = (job.src + offset) as usize;
             let value = match job.mode & 1 {
@@ -255,6 +269,7 @@ impl Coprocessor {
                 if outside.must_wake(map::TDMA_BASE, 4) || outside.must_wake(addr, len) {
                     return Err(Hold::Wake);
                 }
+                outside.acting(now, Unit::Mover, Asker::Command(by).origin());
                 let data = u64::from(params[3]) << 32 | u64::from(params[2]);
                 outside.write_l1(addr, &data.to_le_bytes()[..len as usize]);
                 (0..THREADS).for_each(|thread| self.wake_retry(thread, now));

@@ -11,6 +11,7 @@ use super::config::Config;
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, Retry};
 use super::number::src_of_bf16;
 use super::src;
+use crate::probe::Unit;
 use crate::{Cycle, NEVER, timing};
 use tilework_abi::tensix::insn::{self, Atcas, Atincget, Atincgetptr, Atswap, Loadind, Reg2flop, Setdmareg, Storeind};
 use tilework_abi::tensix::{self as map, cfg};
@@ -122,6 +123,7 @@ impl Coprocessor {
         if outside.must_wake(map::GPR_BASE, 4) {
             return Err(Hold::Wake);
         }
+        outside.acting(now, Unit::Scalar, at.origin);
         match self.scalar(at, insn, outside)? {
             Done::In { cycles, memory } => {
                 if limited {
@@ -307,6 +309,7 @@ impl Coprocessor {
         let (access, thread) = (Indirect::from(insn), at.thread);
         let (addr, bytes) = self.indirect_l1(at, access, insn.size())?;
         self.advance_offset(thread, access);
+        outside.has_read(addr, bytes);
         let data = &outside.l1()[addr as usize..(addr + bytes) as usize];
         if insn.size() == 0 {
             for (i, chunk) in (0..4).zip(data.chunks_exact(4)) {

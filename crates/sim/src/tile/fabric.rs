@@ -10,7 +10,8 @@ use super::speculation::StoreLog;
 use super::streams::Streams;
 use super::wake;
 use crate::noc::Start;
-use crate::probe::{Recorder, Wants};
+use crate::probe::{Recorder, Unit, Wants};
+use crate::tensix::Origin;
 use crate::{Fault, FaultClass};
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,6 +73,8 @@ pub(super) struct Fabric {
     pub(super) log: StoreLog,
     /// What observers of the chip will be told.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
+    pub(super) acting: Option<(Cycle, Unit, Origin)>,
 }
 
 impl Fabric {
@@ -93,6 +96,7 @@ impl Fabric {
             pc_buf_override: None,
             log: StoreLog::default(),
             recorder: None,
+            acting: None,
         }
     }
 

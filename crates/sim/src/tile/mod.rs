@@ -35,6 +35,7 @@ mod turns;
 mod wake;
 
 use crate::event_queue::EventQueue;
+use crate::late::LateCores;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::node::Outlook;
 use crate::probe::{Agent, Recorder, Spot, Wants, What};
@@ -136,6 +137,8 @@ pub(crate) struct Tile {
     /// The cycle of the last event that was applied.
     last_event: Cycle,
     speculation: Speculation,
+    /// Whether cores are late.
+    late: Option<LateCores>,
 }
 
 impl Tile {
@@ -157,6 +160,7 @@ impl Tile {
             queue: EventQueue::new(),
             last_event: 0,
             speculation: Speculation::new(),
+            late: None,
         }
     }
 
@@ -220,6 +224,21 @@ impl Tile {
             slot.core.set_parking(on);
         }
     }
+    /// How late its cores are.
+    pub(crate) fn set_late(&mut self, late: Option<LateCores>) {
+        self.late = late;
+    }
+
+    /// Holds cores that could go on now.
+    fn make_late(&mut self, cores: CoreSet) {
+        let Some(late) = self.late else { return };
+        for i in members(cores) {
+            if let Some(Slot { core, activity: Activity::Running }) = self.slots.get_mut(i) {
+                core.hold(late.delay(self.xy, i, core.now));
+            }
+        }
+    }
+
     /// Which documented bugs the tile has.
     pub(crate) fn set_bugs(&mut self, bugs: Bugs) {
         self.shared.tensix.set_bugs(bugs);
@@ -291,7 +310,9 @@ impl Tile {
     #[inline]
     fn wake(&mut self, set: CoreSet, at: Cycle) {
         if set != 0 {
+            let parked = if self.late.is_some() { self.parked() } else { 0 };
             self.wake_members(set, at);
+            self.make_late(set & parked);
         }
     }
 
@@ -319,10 +340,12 @@ impl Tile {
         let one = if set & (set - 1) == 0 { set.trailing_zeros() as usize } else { COPROCESSOR };
         let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
         let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
+        let parked = if self.late.is_some() { self.parked() } else { 0 };
         self.wake_members(set, at);
         if polls_registers {
             self.slots[one].core.finish_iteration(at);
         }
+        self.make_late(set & parked);
     }
 
     /// Those that wait for `what` try again.
@@ -424,6 +447,7 @@ impl Tile {
                 let pc = self.shared.fabric.debug.reset_pc(core);
                 self.slots[i].core.reset(pc, at + timing::RESET_RELEASE);
                 self.set_activity(i, Activity::Running);
+                self.make_late(1 << i);
                 self.record_core(i, |_| What::Released);
             }
         }

@@ -6,8 +6,10 @@ use super::Tile;
 use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
-use crate::tensix::{Hold, Outside};
+use crate::probe::{Agent, Unit, What};
+use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
+use tilework_abi::tensix::Processor;
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
@@ -54,21 +56,62 @@ impl Outside for Reach<'_> {
     }
     fn write_l1(&mut self, addr: u32, data: &[u8]) {
         self.fabric.l1_write(addr, data);
+        self.wrote(addr, data.len() as u32);
     }
     fn copy_l1(&mut self, dst: u32, src: u32, len: u32) {
         self.fabric.l1.copy_within(src as usize..(src + len) as usize, dst as usize);
         self.fabric.drop_code(dst, len);
+        self.has_read(src, len);
+        self.wrote(dst, len);
     }
     fn zero_l1(&mut self, addr: u32, len: u32) {
         self.fabric.l1[addr as usize..(addr + len) as usize].fill(0);
         self.fabric.drop_code(addr, len);
+        self.wrote(addr, len);
     }
     fn load(&mut self, at: Cycle, addr: u32) -> Result<u32, Fault> {
         let load = Reach::load(self, None, at, addr, Width::Word);
         load.map(|load| load.value).map_err(|refuse| refused(refuse, addr))
     }
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault> {
-        Reach::store(self, None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))
+        Reach::store(self, None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))?;
+        self.record_unit(|by| What::UnitStore { by, addr, value });
+        Ok(())
+    }
+    #[inline]
+    fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
+        if self.fabric.recorder.is_some() {
+            self.fabric.acting = Some((at, unit, origin));
+        }
+    }
+    #[inline]
+    fn is_observed(&self) -> bool {
+        self.fabric.records_accesses()
+    }
+    #[inline]
+    fn has_read(&mut self, addr: u32, len: u32) {
+        if self.fabric.recorder.is_some() {
+            self.record_unit(|by| What::UnitRead { by, addr, len });
+        }
+    }
+}
+
+impl Reach<'_> {
+    #[inline]
+    fn wrote(&mut self, addr: u32, len: u32) {
+        if self.fabric.recorder.is_some() {
+            self.record_unit(|by| What::UnitWrite { by, addr, len });
+        }
+    }
+
+    /// Records what the acting unit does, if that is wanted.
+    #[cold]
+    fn record_unit(&mut self, what: impl FnOnce(Option<Processor>) -> What) {
+        if let (Some((at, unit, origin)), true) = (self.fabric.acting, self.fabric.records_accesses())
+            && let Some(recorder) = &mut self.fabric.recorder
+        {
+            recorder.record(at, Agent::Coprocessor(unit), origin.pc().unwrap_or(0), what(origin.core()));
+        }
     }
 }
 

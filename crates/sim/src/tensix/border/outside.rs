@@ -1,5 +1,7 @@
 //! What the coprocessor sees of its tile.
 
+use super::Origin;
+use crate::probe::Unit;
 use crate::{Cycle, Fault};
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
@@ -29,6 +31,21 @@ pub(crate) trait Outside {
     /// # Errors
     /// As for an access over the NoC.
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault>;
+    /// What follows is done by `unit` for an instruction of this origin: for those who observe.
+    #[inline]
+    fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
+        let _ = (at, unit, origin);
+    }
+    /// Whether anybody observes.
+    #[inline]
+    fn is_observed(&self) -> bool {
+        false
+    }
+    /// The unit has read a span of L1.
+    #[inline]
+    fn has_read(&mut self, addr: u32, len: u32) {
+        let _ = (addr, len);
+    }
 }
 
 /// Why an agent of the coprocessor did not do its step. Nothing has changed.

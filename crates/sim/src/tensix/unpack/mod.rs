@@ -24,6 +24,7 @@ use super::config::Refusal;
 use super::coprocessor::{Attempt, Coprocessor, Issue, THREADS};
 use super::number::{src_of_bf16, src_of_fp16};
 use super::src::{ROWS, Src};
+use crate::probe::Unit;
 use crate::{Cycle, FaultClass, NEVER, timing};
 use moves::Registers;
 use plan::{At, Context, Plan};
@@ -328,7 +329,7 @@ impl Coprocessor {
     }
 
     /// Starts the first job, if its bank is the unpackers'.
-    fn start_job(&mut self, unit: usize, now: Cycle, outside: &impl Outside) -> Result<bool, Hold> {
+    fn start_job(&mut self, unit: usize, now: Cycle, outside: &mut impl Outside) -> Result<bool, Hold> {
         let Self { unpackers, src, dst, .. } = self;
         let Some(job) = unpackers.units[unit].jobs.front() else { return Ok(false) };
         let bank = &mut src.0[unit];
@@ -341,6 +342,7 @@ impl Coprocessor {
                 let mut registers = Registers { src, dst, last: now + busy - 1 };
                 let moved = moves::execute(plan, outside.l1(), &mut registers);
                 moved.map_err(|refusal| job.at.refused(refusal))?;
+                tell_reads(plan, unit, now, job.at, outside);
                 (busy, plan.wants)
             }
             Work::Fill { datum, own } => {
@@ -371,6 +373,17 @@ impl Coprocessor {
         // A core may wait until nothing of the thread is in flight.
         self.unblock(now + 1);
     }
+}
+
+/// Tells those who observe what an unpacker has read.
+#[inline]
+fn tell_reads(plan: &Plan, unit: usize, now: Cycle, at: Attempt, outside: &mut impl Outside) {
+    if plan.zero || !outside.is_observed() {
+        return;
+    }
+    outside.acting(now, Unit::Unpacker(unit as u8), at.origin);
+    let block = matches!(plan.conversion, format::Conversion::Block { .. });
+    plan.input.spans(block).for_each(|(addr, len)| outside.has_read(addr, len));
 }
 
 /// Whether a bank can be filled: the one that the unpacker uses is its `own`, or the one that the

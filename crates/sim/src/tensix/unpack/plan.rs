@@ -63,6 +63,23 @@ impl Input {
         if addr > self.limit * per_byte { addr.checked_sub(self.fifo * per_byte).unwrap_or(NOWHERE) } else { addr }
     }
 
+    /// Spans of L1 that are read, of what is not compressed and does not wrap: address and bytes.
+    pub(super) fn spans(&self, block: bool) -> impl Iterator<Item = (u32, u32)> {
+        let (count, bits) = (self.data_count(), u64::from(self.bits));
+        let runs = if count == 0 || self.zeros.is_some() { 0 } else { count.div_ceil(self.run.max(1)) };
+        let data = (0..runs).map(move |i| {
+            let from = self.data + u64::from(i) * self.stride;
+            (from, (count - i * self.run).min(self.run), from + self.stride * u64::from(i + 1 < runs))
+        });
+        let wraps = move |&(.., next): &(u64, u32, u64)| self.wrap(next, 8) == next;
+        let data =
+            data.take_while(wraps).map(move |(from, data, _)| (from / 8, (from + u64::from(data) * bits).div_ceil(8)));
+        let exponents = (block && runs > 0 && self.forced_exponent.is_none())
+            .then(|| (self.exponents / 16, (self.exponents + u64::from(count)).div_ceil(16)));
+        let in_l1 = |(from, to): (u64, u64)| Some((u32::try_from(from).ok()?, u32::try_from(to - from).ok()?));
+        data.chain(exponents).filter_map(in_l1)
+    }
+
     /// Data to fetch, or of part of a compressed row at most so many.
     fn data_count(&self) -> u32 {
         self.count.min(self.drop.saturating_add(self.most))

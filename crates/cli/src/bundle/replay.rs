@@ -1,0 +1,155 @@
+//! `tilework replay`: repeats the run of a bundle, and compares how it ends.
+
+use super::read::Bundle;
+use super::{Manifest, essence};
+use crate::answer::{Answer, ReportArgs};
+use crate::board_file;
+use crate::failure::{Failure, Outcome};
+use crate::files::{self, shown};
+use crate::interrupt;
+use crate::program::firmware::Folder;
+use crate::program::run::{Job, document};
+use crate::program::source::Source;
+use crate::progress::Progress;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{Result, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Arguments of `tilework replay`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The exit code is 0 when the run ends as in the bundle, also with a fault or a deadlock: the same report, cycle by cycle.
+It is 1 when it ends in another way, and 2 for a file that is no bundle.
+
+Examples:
+  tilework replay out-deadlock-1a2b3c4d.zip
+  tilework replay crash.zip --out out --report json
+
+docs/checks.md says what is in a bundle.")]
+pub struct ReplayArgs {
+    /// The bundle.
+    pub file: PathBuf,
+    /// The folder for the output arrays, if the run gets as far; they are dropped unless given.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+/// Differences that are told one by one.
+const TOLD: usize = 10;
+
+/// What came of a replay. The fields are those of the JSON form, in their order.
+#[derive(Serialize)]
+struct Replayed {
+    file: String,
+    /// The version of the command that wrote the bundle.
+    tilework: String,
+    /// How the run ended: the class of its failure, or `findings`.
+    end: String,
+    /// Whether it ended in the same way now.
+    same: bool,
+    /// Where the two reports differ: the path of the key, and both values.
+    differences: Vec<Difference>,
+    /// The report of the run now.
+    report: Value,
+}
+
+/// A value that is another one now.
+#[derive(Serialize)]
+struct Difference {
+    at: String,
+    then: Value,
+    now: Value,
+}
+
+/// Repeats a run.
+pub fn replay(args: &ReplayArgs) -> Outcome<Answer> {
+    interrupt::flag();
+    let bundle = Bundle::open(&args.file)?;
+    let dropped = args.out.is_none().then(tempfile::tempdir).transpose();
+    let dropped = dropped.map_err(|e| files::cannot_write(Path::new("."), format_args!("no temporary folder: {e}")))?;
+    let out = match (&args.out, &dropped) {
+        (Some(out), _) => out.as_path(),
+        (None, Some(folder)) => folder.path(),
+        (None, None) => Path::new("."),
+    };
+    let Bundle { manifest, report: then, .. } = &bundle;
+    let Manifest { tilework, end, .. } = manifest;
+    let (tilework, end, then) = (tilework.clone(), end.clone(), essence(then));
+    let report = run(&args.file, bundle, out)?;
+    let mut differences = Vec::new();
+    compare("", &then, &essence(&report), &mut differences);
+    let same = differences.is_empty();
+    differences.truncate(TOLD);
+    let failure = (!same).then(|| {
+        let version = env!("CARGO_PKG_VERSION");
+        let why = match tilework == version {
+            true => String::new(),
+            false => format!("; the bundle was written by tilework {tilework}, this is {version}"),
+        };
+        Failure::failed("replay", format!("the run does not end as in the bundle{why}"))
+    });
+    let file = args.file.display().to_string();
+    let replayed = Replayed { file, tilework, end, same, differences, report };
+    Ok(Answer::new(replayed, Replayed::text).failing(failure))
+}
+
+/// Runs what a bundle has; the report of it.
+fn run(file: &Path, bundle: Bundle, out: &Path) -> Outcome<Value> {
+    let Bundle { manifest, program, board, kernels, inputs, folders, .. } = bundle;
+    let in_bundle = |failure: Failure| failure.map(|message| format!("{}: {message}", shown(file))).of_file(file);
+    let mut own = manifest.options.read().map_err(in_bundle)?;
+    if let Some(text) = board {
+        let board =
+            Source::of_bytes(Path::new(super::BOARD), text.into_bytes()).and_then(|file| board_file::read(&file));
+        own.board.given = Some(board.map_err(in_bundle)?);
+    }
+    let [workers, queue] = folders;
+    let known = |path: &Option<String>, files| path.as_ref().map(|path| Folder::known(Path::new(path), files));
+    let folders = [known(&manifest.firmware, workers), known(&manifest.cq_firmware, queue)];
+    own.firmware = manifest.firmware.map(PathBuf::from);
+    own.cq_firmware = manifest.cq_firmware.map(PathBuf::from);
+    let source = Source::of_bytes(Path::new(super::PROGRAM), program.into_bytes()).map_err(in_bundle)?;
+    let (program, source) = (Path::new(super::PROGRAM), source.with_kernels(kernels));
+    let read = vec![file.to_owned()];
+    let job = Job { program, out, own: &own, source, inputs, folders, read };
+    let started = Instant::now();
+    let progress = Progress::new();
+    let (parts, prepared) = job.prepare().map_err(in_bundle)?;
+    Ok(document(&prepared.carry_out(parts, &progress, started)))
+}
+
+/// Where two values differ, the first places first.
+fn compare(at: &str, then: &Value, now: &Value, found: &mut Vec<Difference>) {
+    let below = |key: &dyn std::fmt::Display| if at.is_empty() { key.to_string() } else { format!("{at}.{key}") };
+    match (then, now) {
+        _ if found.len() > TOLD => {}
+        (Value::Object(then), Value::Object(now)) => {
+            let keys: BTreeMap<&String, ()> = then.keys().chain(now.keys()).map(|key| (key, ())).collect();
+            let of = |fields: &serde_json::Map<String, Value>, key: &str| fields.get(key).cloned().unwrap_or_default();
+            keys.into_keys().for_each(|key| compare(&below(key), &of(then, key), &of(now, key), found));
+        }
+        (Value::Array(then), Value::Array(now)) if then.len() == now.len() => {
+            then.iter().zip(now).enumerate().for_each(|(i, (then, now))| compare(&below(&i), then, now, found));
+        }
+        (then, now) if then == now => {}
+        (then, now) => found.push(Difference { at: at.to_owned(), then: then.clone(), now: now.clone() }),
+    }
+}
+
+impl Replayed {
+    fn text(&self, out: &mut dyn Write) -> Result<()> {
+        if let Some(message) = self.report["error"]["message"].as_str() {
+            writeln!(out, "{message}")?;
+        }
+        for Difference { at, then, now } in &self.differences {
+            writeln!(out, "{at}: {then} in the bundle, {now} now")?;
+        }
+        let how = if self.same { "the same end as in the bundle" } else { "not the end that the bundle has" };
+        writeln!(out, "{how}: {}", self.end)
+    }
+}
