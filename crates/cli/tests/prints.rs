@@ -84,3 +84,92 @@ fn an_assertion_that_fails_ends_the_run_with_its_place() {
     assert_eq!(error["tile"]["x"].as_u64().zip(error["tile"]["y"].as_u64()), Some((1, 3)));
     assert!(error["prints"]["lines"].as_array().unwrap().len() > 6);
 }
+
+/// A kernel that prints as tt-metal's do (public `dprint.h`: records of type, size and payload, then
+/// the new end; when there is no room it waits until the host has read everything).
+const DPRINT: &str = r#"#include "tilework.h"
+
+#define BUFFER (0x500 + 204 * 4) /* that of BRISC */
+#define DATA (BUFFER + 12)
+
+static void print(uint32_t type, const void *payload, uint32_t size)
+{
+    const uint8_t *bytes = payload;
+    if (tw_load(BUFFER) == 0x98989898) tw_store(BUFFER, 0), tw_store(BUFFER + 4, 0);
+    uint32_t wpos = tw_load(BUFFER);
+    if (wpos + size + 2 >= 192) {
+        while (tw_load(BUFFER + 4) < tw_load(BUFFER)) tw_fence();
+        tw_store(BUFFER, 0);
+        tw_store(BUFFER + 4, 0);
+        wpos = 0;
+    }
+    volatile uint8_t *to = (volatile uint8_t *)(DATA + wpos);
+    to[0] = type;
+    to[1] = size;
+    for (uint32_t i = 0; i < size; i++) to[2 + i] = bytes[i];
+    tw_store(BUFFER, wpos + 2 + size);
+}
+
+void kernel_main(void)
+{
+    tw_context c = tw_begin();
+    uint32_t lines = tw_arg(&c, 0);
+    for (uint32_t i = 0; i < lines; i++) {
+        print(0, "line ", 6);
+        print(5, &i, 4);
+        print(1, "", 1);
+    }
+    print(0, "the end", 8);
+}
+"#;
+
+fn starts(program: &str) -> bool {
+    let started = std::process::Command::new(program).arg("--version").output().is_ok();
+    if !started {
+        println!("skipped: {program} does not start");
+    }
+    started
+}
+
+#[test]
+fn device_prints_of_the_field_s_kernels_are_shown_and_the_cores_go_on() {
+    if !starts("make") || !starts("riscv64-unknown-elf-gcc") {
+        return;
+    }
+    let folder = folder();
+    let sdk = folder.path().join("sdk");
+    tilework(&["sdk", sdk.to_str().unwrap()]).code(0);
+    let c = sdk.join("c");
+    std::fs::write(c.join("dprint.c"), DPRINT).unwrap();
+    let made = std::process::Command::new("make").arg("-C").arg(&c).args(["build/dprint.elf", "CORE=brisc"]).output();
+    assert!(made.unwrap().status.success());
+    let program =
+        "name = \"d\"\n[[roles]]\nname = \"r\"\ncores = 2\n[roles.brisc]\nelf = \"build/dprint.elf\"\nargs = [60]\n";
+    std::fs::write(c.join("dprint.toml"), program).unwrap();
+    let firmware = folder.path().join("firmware");
+    std::fs::create_dir(&firmware).unwrap();
+    for name in ["brisc.elf", "ncrisc.elf", "trisc0.elf", "trisc1.elf", "trisc2.elf"] {
+        std::fs::copy(repository().join("firmware/prebuilt").join(name), firmware.join(name)).unwrap();
+    }
+    std::fs::write(firmware.join("memory-map.toml"), "dprint_buf = 0x500\nkeeps_launch = true\n").unwrap();
+    for dispatch in ["fast", "slow"] {
+        let [program, out, firmware] =
+            [c.join("dprint.toml"), c.join("out"), firmware.clone()].map(|path| path.display().to_string());
+        let args =
+            ["run", &program, "--out", &out, "--firmware", &firmware, "--dispatch", dispatch, "--report", "json"];
+        let report = tilework(&args).code(0).json();
+        let lines = report["prints"]["lines"].as_array().unwrap();
+        assert_eq!(report["prints"]["missed"], 0);
+        for y in [2, 3] {
+            let own: Vec<_> = lines.iter().filter(|line| line["x"] == 1 && line["y"] == y).collect();
+            assert!(own.iter().all(|line| line["core"] == "brisc" && line["kernel"] == "DPRINT"), "{dispatch}");
+            let mut expected: Vec<String> = (0..60).map(|i| format!("line {i}")).collect();
+            expected.push("the end".to_owned());
+            assert_eq!(
+                own.iter().map(|line| line["text"].as_str().unwrap()).collect::<Vec<_>>(),
+                expected,
+                "{dispatch}"
+            );
+        }
+    }
+}

@@ -23,6 +23,8 @@ pub const BUFFER_BYTES: u32 = 204;
 pub const HEADER_BYTES: u32 = 12;
 /// Offset of the end of the records (u32).
 pub const WPOS: u32 = 0;
+/// Offset of the end of what the host has read of them (u32).
+pub const RPOS: u32 = 4;
 /// The cores of the buffers of a tile, in their order (`DebugPrintHartIndex`).
 pub const CORES: [Processor; 5] =
     [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2, Processor::Brisc];
@@ -78,8 +80,9 @@ enum Base {
 #[derive(Clone, Debug)]
 pub struct Buffer {
     data: [u8; DATA],
-    /// Bytes of it that have been read.
+    /// Bytes of it that have been read, and that the core knows to be.
     read: usize,
+    given_back: usize,
     line: String,
     base: Base,
     width: usize,
@@ -91,7 +94,16 @@ impl Default for Buffer {
     fn default() -> Self {
         let base = Base::default();
         // Six digits, as C++ streams begin.
-        Self { data: [0; DATA], read: 0, line: String::new(), base, width: 0, precision: 6, fixed: false }
+        Self {
+            data: [0; DATA],
+            read: 0,
+            given_back: 0,
+            line: String::new(),
+            base,
+            width: 0,
+            precision: 6,
+            fixed: false,
+        }
     }
 }
 
@@ -124,13 +136,20 @@ impl Buffer {
         (!line.is_empty()).then_some(line)
     }
 
+    /// The end of what has been read, for the core, if it does not know it.
+    pub fn give_back(&mut self) -> Option<u32> {
+        let new = self.read > std::mem::replace(&mut self.given_back, self.read);
+        new.then(|| tilework_abi::convert::u32_of(self.read))
+    }
+
     /// The records end at `end` now.
     fn end(&mut self, end: u32) -> Vec<String> {
         let mut lines = Vec::new();
         // A magic number is no end; the core begins anew with zero.
         let Some(end) = usize::try_from(end).ok().filter(|&end| end <= DATA) else { return lines };
         if end < self.read {
-            self.read = 0;
+            // The core has stored zero for both ends.
+            (self.read, self.given_back) = (0, 0);
         }
         while let Some(&[kind, size]) = self.data[self.read..end].get(..2) {
             let from = self.read + 2;
@@ -363,6 +382,7 @@ mod tests {
         let mut other = Buffer::default();
         assert_eq!(other.load(&bytes), ["hello"]);
         assert_eq!(other.load(&bytes), [""; 0]);
+        assert_eq!((other.give_back(), other.give_back()), (Some(core.wpos), None));
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl<C: HostLink> Device<C> {
 
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
-        let assertion = self.collect_prints();
+        let assertion = self.last_prints();
         let parked: Vec<Running> = self.parked.in_flight.iter().cloned().collect();
         let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
         let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));

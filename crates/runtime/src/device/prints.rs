@@ -5,10 +5,12 @@ use crate::elf::ElfError;
 use crate::prints::PrintLine;
 use crate::program::{Cores, Program};
 use crate::{KernelImage, RuntimeError};
+use tilework_abi::convert::u32_of;
 use tilework_abi::noc::NocXy;
 use tilework_abi::print::{BINDING_SYMBOL, HEADER_BYTES, STRIDE, ring};
 use tilework_abi::tensix::Processor;
 use tilework_driver::{HostLink, Target};
+use tilework_prints::metal;
 
 impl<C: HostLink> Device<C> {
     /// Calls `f` with each line that kernels print, in the order of simulated time: when a run, or a
@@ -25,6 +27,7 @@ impl<C: HostLink> Device<C> {
 
     /// Gets ready for the prints of a program: its kernels' texts, and the rings of its cores.
     pub(super) fn expect_prints(&mut self, program: &Program) -> Result<(), RuntimeError> {
+        self.expect_device_prints()?;
         let mut cores = Vec::new();
         for role in &program.roles {
             for kernel in role.kernels.iter().flatten() {
@@ -65,11 +68,55 @@ impl<C: HostLink> Device<C> {
 
     /// Hands over what kernels have printed; returns the first assertion that did not hold.
     pub(super) fn collect_prints(&mut self) -> Option<PrintLine> {
-        match self.prints.watched? {
-            true => self.card.link_mut().settle(),
-            false => self.read_rings(),
+        if self.prints.watched.is_none() && self.prints.metal_watched.is_none() {
+            return None;
+        }
+        self.card.link_mut().settle();
+        if self.prints.watched == Some(false) {
+            self.read_rings();
+        }
+        if self.prints.metal_watched == Some(false) {
+            self.read_device_prints();
         }
         self.prints.tell()
+    }
+
+    /// As [`Device::collect_prints`] at the end of everything: also what has not come to the end of
+    /// its line.
+    pub(super) fn last_prints(&mut self) -> Option<PrintLine> {
+        let failed = self.collect_prints();
+        if self.prints.metal_watched.is_some() {
+            self.prints.metal_end(self.card.link().cycles());
+            self.prints.tell();
+        }
+        failed
+    }
+
+    /// Tells all workers, before the first program, that their device prints are read.
+    fn expect_device_prints(&mut self) -> Result<(), RuntimeError> {
+        let Some(base) = self.map.dprint_buf.filter(|_| self.prints.metal_watched.is_none()) else { return Ok(()) };
+        let sink = self.prints.metal_sink(base);
+        let watched = self.card.link_mut().watch_stores(base.get()..base.get() + metal::BYTES, sink);
+        self.prints.metal_watched = Some(watched);
+        for buffer in 0..metal::CORES.len() {
+            let at = base.offset(metal::BUFFER_BYTES * u32_of(buffer)).offset(metal::WPOS);
+            let told = self.card.write_all(&self.workers, at, &metal::STARTING.to_le_bytes());
+            told.map_err(|e| self.explain(e.into(), &[]))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the buffers of device prints of all workers.
+    fn read_device_prints(&mut self) {
+        let Some(base) = self.map.dprint_buf else { return };
+        for &tile in &self.workers {
+            let mut bytes = [0; metal::BYTES as usize];
+            let Ok(()) = self.card.read(&Target::tile(tile), base, &mut bytes) else { return };
+            let cycle = self.card.link().cycles();
+            for (core, buffer) in metal::CORES.into_iter().zip(bytes.chunks(metal::BUFFER_BYTES as usize)) {
+                self.prints.metal_load((tile, core), cycle, buffer);
+            }
+        }
     }
 
     /// Reads the rings of all cores that print. A chip that has stopped may not answer; then what it

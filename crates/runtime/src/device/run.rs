@@ -152,7 +152,7 @@ impl<C: HostLink> Device<C> {
         let result = self.run_batches(&running, &mut progress);
         self.progress = progress;
         let reports = result?;
-        self.collect_prints();
+        self.last_prints();
         self.check_invariants().map_err(|e| self.explain(e, &[]))?;
         self.programs += running.len() as u64;
         let statistics = self.statistics().since(before);
@@ -176,7 +176,7 @@ impl<C: HostLink> Device<C> {
         let start = self.card.link().cycles();
         let mut ignore = |_| ControlFlow::Continue(());
         let until = start.saturating_add(budget);
-        let mut patience = Patience { until, budget, progress: &mut ignore, beside: None };
+        let mut patience = Patience { until, budget, progress: &mut ignore, beside: None, room: None };
         let mut push = |command: &DispatchCommand| queue.push(&mut self.card, None, command.clone(), &mut patience);
         let pushed = commands.iter().try_for_each(&mut push);
         let result = pushed.and_then(|()| queue.finish(&mut self.card, &mut patience));
@@ -285,7 +285,8 @@ impl<C: HostLink> Device<C> {
             let mut batch = batch.to_vec();
             self.plan_core_timing(&mut batch);
             let mut beside = self.parked.queue.take();
-            let mut patience = Patience { until, budget, progress: &mut tell, beside: beside.as_mut() };
+            let room = self.prints.room();
+            let mut patience = Patience { until, budget, progress: &mut tell, beside: beside.as_mut(), room };
             let result = match self.queue.take() {
                 Some(mut queue) => {
                     let result = self.run_fast(&mut queue, &mut batch, &mut patience);
