@@ -84,7 +84,7 @@ void kernel_main(void)
     tw_context c = tw_begin();
     uint32_t at = tw_arg(&c, 0);
     TW_PRINT("hello {{}}");
-    TW_PRINT("{} {} {} {} {} {} {:.2} {}", (unsigned char)255, (short)-2, 3u, -4ll, 'c', (_Bool)1, 1.5, 1ull << 40);
+    TW_PRINT("{} {} {} {} {} {} {:.2} {}", (unsigned char)255, (short)-2, 3u, -4ll, (char)'c', (_Bool)1, 1.5, 1ull << 40);
     TW_PRINT("{:#010x} {:x} {:?}", c.processor, (signed char)-1, 2.0f);
     for (uint32_t i = 0; i < 1024; i++) ((volatile uint16_t *)at)[i] = 0x3F80 + (i / 16 % 2 << 6);
     tw_publish(at + 2044);
