@@ -3,8 +3,10 @@
 //! A cell is a choice of host, queue kernels, worker firmware, kernels and chip. The seeds' Python
 //! driver, which the user has fetched and set up, compiles its own parts against either worker
 //! firmware (`tests/python/swap_build.py`). Our host then runs a copy through a circular buffer
-//! and compares the bytes; the driver runs its matrix product and checks it itself.
+//! and compares the bytes; the driver runs its matrix product and checks it itself. Captures of our
+//! host are sent again to the queue kernels of both.
 
+mod captures;
 mod cells;
 
 use std::path::{Path, PathBuf};
@@ -73,6 +75,12 @@ pub fn run(root: &Path, args: &SwapArgs) -> Result<()> {
         let outcome = cell.outcome(&parts)?;
         wrong += usize::from(outcome.is_wrong());
         println!("{cell} {outcome} |");
+    }
+    println!("\n| capture | queue | |\n|---|---|---|");
+    for queue in Side::ALL {
+        let outcome = captures::outcome(queue, &parts)?;
+        wrong += usize::from(outcome.is_wrong());
+        println!("| {} | {queue} | {outcome} |", Side::Ours);
     }
     ensure!(wrong == 0, "{wrong} cells neither work nor say what they lack");
     Ok(())

@@ -111,23 +111,27 @@ impl Allow {
         self.at.is_some()
     }
 
-    /// Whether a finding is one of those; it is by either of its sides.
+    /// Whether a finding is one of those. It is by either of its sides, and by any of the functions
+    /// that an instruction was inlined into.
     pub fn covers(&self, told: &Told) -> bool {
         let Some(at) = &self.at else { return told.finding.check == self.check };
         let sides = [&told.source, &told.other_source].into_iter().flatten();
         told.finding.check == self.check
-            && sides.into_iter().any(|source| match at {
-                At::Line(file, line) => source.line == Some(*line) && is_file(source.file.as_deref(), file),
-                At::Name(name) => source.kernel.as_ref() == Some(name) || is_file(source.file.as_deref(), name),
+            && sides.into_iter().any(|source| {
+                let mut lines = source.frames.iter().filter_map(|frame| frame.line.as_ref());
+                match at {
+                    At::Line(file, line) => lines.any(|(path, at)| at == line && is_file(path, file)),
+                    At::Name(name) => {
+                        source.kernel.as_ref() == Some(name) || lines.any(|(path, _)| is_file(path, name))
+                    }
+                }
             })
     }
 }
 
 /// Whether a path ends with the parts of another.
-fn is_file(path: Option<&str>, end: &str) -> bool {
-    path.is_some_and(|path| {
-        path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/') || end.starts_with('/'))
-    })
+fn is_file(path: &str, end: &str) -> bool {
+    path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/') || end.starts_with('/'))
 }
 
 impl fmt::Display for Allow {
@@ -225,7 +229,7 @@ mod tests {
     use super::*;
     use crate::catalogue::{memory, protocol};
     use crate::finding::{Agent, Code, Finding, Place};
-    use crate::told::{Source, TellAll};
+    use crate::told::{Frame, Source, TellAll};
     use tilework_abi::noc::NocXy;
     use tilework_abi::tensix::Processor;
 
@@ -237,9 +241,8 @@ mod tests {
         let source = Source {
             runs: "kernel reader of program p".into(),
             kernel: Some("reader".into()),
-            file: Some(file.into()),
-            line: Some(line),
-            ..Source::default()
+            frames: vec![Frame { function: "main".into(), line: Some((file.into(), line)), column: None }],
+            own: 0,
         };
         Told::new(Finding::new(check, place, "reads 4 bytes"), Some(source), None)
     }
@@ -313,7 +316,7 @@ mod tests {
         let expected = "\
 l1-null: reads 4 bytes
   NCRISC of (1,2), cycle 7, pc 0x29
-    in kernel reader of program p (reader.rs:41)
+    in kernel reader of program p, main (reader.rs:41)
   seen 3 times, on (1,2) (2,2)";
         assert_eq!(text, expected);
     }

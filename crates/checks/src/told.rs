@@ -7,34 +7,57 @@ use std::fmt;
 use tilework_abi::noc::NocXy;
 
 /// Where an instruction is in the source, and in what.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Source {
     /// What runs there, in words: the firmware, or a kernel of a program.
     pub runs: String,
     /// The name of the kernel; none for firmware and unknown code.
     pub kernel: Option<String>,
+    /// The function, and those that it was inlined into, innermost first.
+    pub frames: Vec<Frame>,
+    /// The position of the frame that is the kernel's own: further in are those of libraries.
+    pub own: usize,
+}
+
+/// A function, and where in it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Frame {
     /// The function.
-    pub function: Option<String>,
-    /// The file, as the debug information has it.
-    pub file: Option<String>,
-    /// The line, from 1 on.
-    pub line: Option<u32>,
+    pub function: String,
+    /// The file and the line, from 1 on, as the debug information has them.
+    pub line: Option<(String, u32)>,
     /// The column, from 1 on.
     pub column: Option<u32>,
+}
+
+impl Source {
+    /// The place in the kernel's own code.
+    pub fn place(&self) -> Option<&Frame> {
+        self.frames.get(self.own)
+    }
+}
+
+impl fmt::Display for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.function)?;
+        match (&self.line, self.column) {
+            (Some((file, line)), Some(column)) => write!(f, " ({file}:{line}:{column})"),
+            (Some((file, line)), None) => write!(f, " ({file}:{line})"),
+            (None, _) => Ok(()),
+        }
+    }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.runs)?;
-        if let Some(function) = &self.function {
-            write!(f, ", {function}")?;
+        if let Some(own) = self.place() {
+            write!(f, ", {own}")?;
         }
-        let Some(file) = &self.file else { return Ok(()) };
-        write!(f, " ({file}")?;
-        for number in [self.line, self.column].into_iter().flatten() {
-            write!(f, ":{number}")?;
+        match self.frames.first() {
+            Some(inner) if self.own > 0 => write!(f, "\n    through {inner}"),
+            _ => Ok(()),
         }
-        f.write_str(")")
     }
 }
 
@@ -83,10 +106,11 @@ impl TellAll {
                 told.allowed += one.finding.count;
                 continue;
             }
-            // Without a source, code is told by its address.
-            let code = |source: &Option<Source>, place: Option<&crate::Place>| match source {
-                Some(source) if source.line.is_some() => (Some(source.clone()), None),
-                other => (other.clone(), place.and_then(|place| place.code)),
+            // Without a line, code is told by its address.
+            let code = |source: &Option<Source>, place: Option<&crate::Place>| {
+                let frame = source.as_ref().and_then(Source::place).filter(|frame| frame.line.is_some()).cloned();
+                let code = if frame.is_none() { place.and_then(|place| place.code) } else { None };
+                (source.as_ref().map(|source| source.runs.clone()), frame, code)
             };
             let Finding { check, place, other, .. } = &one.finding;
             let sides = (code(&one.source, Some(place)), code(&one.other_source, other.as_ref()));

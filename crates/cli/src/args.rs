@@ -13,6 +13,7 @@ use crate::kinds::{Focus, KindRow, Topic, Verb, add_options, focus, help_after};
 use crate::link_kernel::LinkKernelArgs;
 use crate::loudness::LoudnessArgs;
 use crate::manual::{CompletionsArgs, ManArgs};
+use crate::program::ProfileArgs;
 use crate::pto::args::PtoCommand;
 use crate::sdk::SdkArgs;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
@@ -70,6 +71,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Show what is in a file: buffers and cores, programs and operations, memory
     Show(ShowArgs),
+    /// Run a kernel program and tell where its time goes: kernels, waits, lines, links, banks
+    Profile(ProfileArgs),
     /// Show the tiles of a board and the memory maps of its cores
     Board(BoardArgs),
     /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card

@@ -7,12 +7,15 @@ use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
+use tilework_checks::{CheckObserver, Checks, Level, RaceObserver};
+use tilework_debugger::DebugLink;
 use tilework_driver::{Card, HostLink, Inspect, LinkError, Note, StoreSink};
 use tilework_libttsim_client::LibraryChip;
-use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets};
+use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets, Observer};
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -22,6 +25,8 @@ pub type Device = tilework_runtime::Device<AnyChip>;
 pub enum AnyChip {
     /// The built-in simulator.
     BuiltIn(Chip),
+    /// The same under a debugger.
+    Debugged(DebugLink),
     /// A library's.
     Library(LibraryChip),
 }
@@ -67,10 +72,36 @@ impl AnyChip {
         }
     }
 
+    /// Adds an observer; the chip of a library has none.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        if let Self::BuiltIn(chip) = self {
+            chip.observe(observer);
+        }
+    }
+
+    /// Has what kernels do looked at, as far as the policy of `checks` wants and the chip shows it.
+    /// Gives the one who looks for races, if they are wanted.
+    pub fn check(&mut self, checks: &Arc<Mutex<Checks>>, board: Board) -> Option<Arc<Mutex<RaceObserver>>> {
+        let (wanted, races) = checks.lock().map_or((false, false), |checks| {
+            let policy = checks.policy();
+            (policy.level() != Level::Off, policy.races())
+        });
+        let Self::BuiltIn(chip) = self else { return None };
+        if wanted {
+            chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
+        }
+        let races = (wanted && races).then(|| Arc::new(Mutex::new(RaceObserver::new(board))));
+        if let Some(races) = &races {
+            chip.observe(Box::new(Arc::clone(races)));
+        }
+        races
+    }
+
     /// What the coprocessors executed, of a chip that counts it.
     pub fn coverage(&self) -> Option<Coverage> {
         match self {
             Self::BuiltIn(chip) => Some(chip.coverage()),
+            Self::Debugged(link) => link.chip().map(Chip::coverage),
             Self::Library(_) => None,
         }
     }
@@ -118,6 +149,7 @@ macro_rules! each {
     ($chip:expr, $inner:ident => $call:expr) => {
         match $chip {
             AnyChip::BuiltIn($inner) => $call,
+            AnyChip::Debugged($inner) => $call,
             AnyChip::Library($inner) => $call,
         }
     };
@@ -165,5 +197,8 @@ impl HostLink for AnyChip {
     }
     fn note(&mut self, note: &Note) {
         each!(self, chip => HostLink::note(chip, note));
+    }
+    fn settle_observers(&mut self) {
+        each!(self, chip => HostLink::settle_observers(chip));
     }
 }

@@ -145,6 +145,40 @@ pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Outcome<()> {
     write().map_err(|e| not_written(path, &e))
 }
 
+/// A file that is written bit by bit, and gets its name when it is whole. Otherwise nothing is left
+/// of it.
+pub struct Growing {
+    path: PathBuf,
+    temporary: Temporary,
+}
+
+impl Growing {
+    /// Begins a file that will be `path`.
+    pub fn begin(path: &Path) -> Outcome<Self> {
+        check_replaceable(path)?;
+        let temporary = Temporary::beside(path).map_err(|e| not_written(path, &e))?;
+        Ok(Self { path: path.to_owned(), temporary })
+    }
+
+    /// What writes into it.
+    pub fn writer(&self) -> Outcome<Box<dyn Write + Send>> {
+        let file = self.temporary.file.try_clone().map_err(|e| not_written(&self.path, &e))?;
+        Ok(Box::new(std::io::BufWriter::new(file)))
+    }
+
+    /// Gives the file its name. The writer has been flushed.
+    pub fn finish(self) -> Outcome<()> {
+        let Self { path, temporary } = self;
+        let renamed = temporary.file.sync_all().and_then(|()| temporary.rename(&path));
+        renamed.map_err(|e| not_written(&path, &e))
+    }
+
+    /// The failure of a write into it.
+    pub fn failed(&self, error: &dyn std::fmt::Display) -> Failure {
+        cannot_write(&self.path, format_args!("{}: {error}", shown(&self.path)))
+    }
+}
+
 /// The failure of a write, by the name of the file that was wanted.
 fn not_written(path: &Path, error: &std::io::Error) -> Failure {
     cannot_write(path, format_args!("cannot write {}: {error}", shown(path)))

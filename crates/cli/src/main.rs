@@ -94,6 +94,9 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             let board = BoardLayout::new(args.board, args.layout.layout());
             answer::finish(of("board", "board", args.report.report), Ok(board::show(board)))
         }
+        Command::Profile(args) => {
+            answer::finish(of("kernel-program", "profile", args.report.report), program::profile(&args))
+        }
         Command::Simdir(args) => {
             let made = simdir::make(&args.dir, args.board, args.library.as_deref());
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)

@@ -3,8 +3,11 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::files::Growing;
+use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
-use tilework_timeline::{Format, Timeline};
+use tilework_timeline::{Clock, Format, Stream, Timeline};
 
 /// Where a timeline goes, and in which form.
 pub struct TraceFile<'a> {
@@ -17,6 +20,13 @@ impl<'a> TraceFile<'a> {
     pub fn at(path: &'a Path) -> Outcome<Self> {
         let format = Format::of(path).map_err(|error| Failure::usage(error.to_string()).with("option", "--trace"))?;
         Ok(Self { path, format })
+    }
+
+    /// Begins the file of a timeline that is written while the run goes on.
+    pub fn begin(&self, clock: Clock, window: Range<u64>) -> Outcome<(Growing, Stream<Box<dyn Write + Send>>)> {
+        let file = Growing::begin(self.path)?;
+        let stream = Stream::new(file.writer()?, self.format, clock, window).map_err(|error| file.failed(&error))?;
+        Ok((file, stream))
     }
 
     /// Writes the file.

@@ -262,6 +262,31 @@ fn commands_without_a_file_of_a_kind_report_in_the_same_form() {
 }
 
 #[test]
+fn explanations_bundles_and_findings_report_in_the_same_form() {
+    let explained =
+        report(&tilework(&["explain", "race-noc-source", "--report", "json"]), "explanation", "explain", "ok");
+    assert_eq!(explained["about"], "race");
+    report(&tilework(&["explain", "--report", "json"]), "explanation", "explain", "ok");
+    report(&tilework(&["explain", "nothing-of-this-name", "--report", "json"]), "explanation", "explain", "refused");
+    let dir = folder();
+    let (file, out, kept) = (dir.path().join("fault.toml"), dir.path().join("out"), dir.path().join("kept.zip"));
+    let kernel = "[[roles]]\nname = \"r\"\ncores = 1\n[roles.brisc]\nelf = \"prebuilt:spin\"\nargs = [0xFFB80004]\n";
+    std::fs::write(&file, format!("name = \"t\"\n{kernel}")).unwrap();
+    let [file, out, kept] = [&file, &out, &kept].map(|path| path.to_str().unwrap());
+    let ended = tilework(&["run", file, "--out", out, "--bundle", kept, "--report", "json"]);
+    let error = report(&ended, "kernel-program", "run", "failed")["error"].clone();
+    for key in ["busy", "waiting", "idle_cores", "queue", "bundle"] {
+        assert!(!error[key].is_null(), "{key}: {error}");
+    }
+    assert!(error["idle_cores"].as_u64() > Some(100) && error["queue"]["around"].is_array(), "{error}");
+    let replayed = report(&tilework(&["replay", kept, "--report", "json"]), "bundle", "replay", "ok");
+    assert_eq!((&replayed["end"], &replayed["report"]["error"]["fault"]), (&json!("fault"), &error["fault"]));
+    report(&tilework(&["replay", file, "--report", "json"]), "bundle", "replay", "refused");
+    let ran = report(&run_example("increment", dir.path(), &["--report", "json"]), "kernel-program", "run", "ok");
+    assert_eq!((&ran["checks"]["level"], &ran["checks"]["left_out"]), (&json!("warn"), &json!(0)));
+}
+
+#[test]
 fn a_command_line_that_cannot_be_read_is_refused_as_data_too() {
     for words in [
         &["run", "x.toml", "--out", "o", "--no-such-option", "--report", "json"][..],

@@ -56,7 +56,9 @@ fn the_report_says_queues_and_traces() {
     let steps = found["queue"].as_array().unwrap();
     let queues: Vec<_> = steps.iter().map(|step| step["queue"].as_u64()).collect();
     let (a, b) = (Some(0), Some(1));
-    assert_eq!(queues, [b, b, a, a, a, a, a, a, b, b, b, b, b, b, b, a, a, a, a, None]);
+    assert_eq!(queues, [b, b, a, a, a, a, a, a, b, b, b, b, b, b, b, a, a, a, a, a, None]);
+    let release = [&steps[17]["action"], &steps[17]["name"], &steps[17]["queue"]];
+    assert_eq!(release, [&json!("release"), &json!("both"), &json!(0)]);
     let trace = &steps[5];
     assert_eq!((&trace["action"], &trace["name"], &trace["programs"]), (&json!("trace"), &json!("both"), &json!(2)));
     let bytes = trace["bytes"].as_u64().unwrap();
@@ -102,7 +104,7 @@ fn check_and_show_know_queues_and_traces() {
     for part in [
         "  steps: write x on queue 1, record written on queue 1, wait written on queue 0, launch one on queue 0, ",
         ", trace both of one and ten on queue 0, replay both 4 times on queue 0, record computed on queue 0, ",
-        ", replay both on queue 0, read x as other on queue 0, record all on queue 0, synchronize all\n",
+        ", replay both on queue 0, release both on queue 0, read x as other on queue 0, record all on queue 0, synchronize all\n",
     ] {
         assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
     }

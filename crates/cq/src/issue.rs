@@ -179,9 +179,14 @@ impl IssueRegion {
     /// As [`IssueRegion::find`].
     pub fn place(&mut self, size: u32) -> Result<Placement, IssueError> {
         let placement = self.find(size)?;
+        self.occupy(placement, size);
+        Ok(placement)
+    }
+
+    /// Takes a place that was just found.
+    fn occupy(&mut self, placement: Placement, size: u32) {
         self.spans.push_back(Span { start: placement.offset, size });
         self.write = placement.offset.end(size);
-        Ok(placement)
     }
 
     /// The ring entries of the `n` oldest records not yet reported have become free: their reads
@@ -285,20 +290,21 @@ impl IssueQueue {
         size: u32,
         entry: u16,
     ) -> Result<Prepared, QueueError<P::Error>> {
-        let is_full = |region: &IssueRegion, ring: &PrefetchRing| match region.find(size) {
-            Ok(_) => Ok(ring.known_free() == 0),
-            Err(IssueError::Full { .. }) => Ok(true),
+        let free = |region: &IssueRegion, ring: &PrefetchRing| match region.find(size) {
+            Ok(placement) => Ok(Some(placement).filter(|_| ring.known_free() > 0)),
+            Err(IssueError::Full { .. }) => Ok(None),
             Err(error) => Err(QueueError::Issue(error)),
         };
-        if is_full(&self.region, &self.ring)? {
+        let mut found = free(&self.region, &self.ring)?;
+        if found.is_none() {
             self.poll(port)?;
-            if is_full(&self.region, &self.ring)?
-                && let Some(slot) = self.ring.oldest_in_flight()
-            {
-                return Err(QueueError::Blocked { slot });
-            }
+            found = free(&self.region, &self.ring)?;
         }
-        let placement = self.region.find(size).map_err(QueueError::Issue)?;
+        let placement = match (found, self.ring.oldest_in_flight()) {
+            (Some(placement), _) => placement,
+            (None, Some(slot)) => return Err(QueueError::Blocked { slot }),
+            (None, None) => self.region.find(size).map_err(QueueError::Issue)?,
+        };
         Ok(Prepared { placement, size, entry })
     }
 
@@ -313,7 +319,7 @@ impl IssueQueue {
             return Err(QueueError::Stale { prepared, current });
         }
         let index = self.ring.push_entry(port, prepared.entry).map_err(QueueError::Ring)?;
-        self.region.place(prepared.size).map_err(QueueError::Issue)?;
+        self.region.occupy(placement, prepared.size);
         Ok(index)
     }
 

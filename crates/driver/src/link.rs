@@ -121,6 +121,8 @@ pub trait HostLink {
     fn note(&mut self, note: &Note) {
         let _ = note;
     }
+    /// Shows those who observe the chip all that has happened so far.
+    fn settle_observers(&mut self) {}
 }
 
 /// Cycles between two looks of [`HostLink::wait_words`] at one word (estimate: a microsecond).

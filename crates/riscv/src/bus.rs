@@ -194,6 +194,16 @@ pub trait Bus {
     /// A fault of an access.
     type Fault;
 
+    /// Whether [`Bus::issue`] is called.
+    const COUNTS: bool = false;
+
+    /// An instruction enters the pipeline at cycle `at`, before it waits for its operands; the core
+    /// has executed `executed` others. One that the bus refuses comes again with the same number.
+    #[inline(always)]
+    fn issue(&mut self, at: Cycle, pc: u32, executed: u64) {
+        let _ = (at, pc, executed);
+    }
+
     /// The decoded page that holds `pc`; `pc` is aligned down to [`crate::CODE_PAGE_BYTES`]. The
     /// core caches a few pages until [`Bus::take_code_changed`], so that calls are rare.
     fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Self::Fault>;

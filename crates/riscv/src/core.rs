@@ -224,6 +224,12 @@ impl Core {
         self.polls.set_enabled(on);
     }
 
+    /// Does not park the core at the end of the iteration that it is in, of whatever loop: somebody
+    /// has stopped it there and wants to stop it in the next one, too.
+    pub fn keep_awake(&mut self) {
+        self.polls.note_effect();
+    }
+
     /// Wakes a parked or blocked core at cycle `at`.
     ///
     /// Parked: skips the whole iterations before `at`, so that `now` is the start of the iteration

@@ -122,6 +122,9 @@ impl Core {
                         break Pause::Page;
                     }
                     let Some(insn) = page.insns.get(index) else { break Pause::Page };
+                    if B::COUNTS {
+                        bus.issue(now, here!(), count.wrapping_add(index as u64));
+                    }
                     // `rd` is read where it is needed, so that it does not occupy a register in
                     // every instruction.
                     let &Insn { op, rs1, rs2, imm, .. } = insn;

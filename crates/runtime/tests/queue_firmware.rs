@@ -17,6 +17,8 @@ mod shadow;
 #[path = "queue_firmware/sources.rs"]
 mod sources;
 
+#[path = "queue_firmware/captures.rs"]
+mod captures;
 #[path = "queue_firmware/corrupted.rs"]
 mod corrupted;
 #[path = "queue_firmware/exec.rs"]
@@ -41,8 +43,8 @@ mod wraps;
 use random::Random;
 use rig::Rig;
 use tilework_abi::board::Board;
-use tilework_abi::cq::layout::{DONE_STREAM, WORKER_SEMS};
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::layout::{DONE_STREAM, QueueId, WORKER_SEMS};
+use tilework_abi::cq::tiles::{DispatchLayout, QueueTiles};
 use tilework_abi::l1::GO_ENTRIES;
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{GoSignal, NotifySubordinate, NumWorkerSems};
@@ -133,25 +135,32 @@ fn cut(rig: &mut Rig, random: &mut Random, command: &DispatchCommand) {
 }
 
 /// Says how to repeat the stream of a seed that fails.
-struct Named(Board, DispatchLayout, u64);
+struct Named(Board, QueueTiles, u64);
 
 impl Drop for Named {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let Self(board, layout, seed) = self;
-            let test = match layout {
-                DispatchLayout::Dispatcher => format!("documents_say_on_{}", board.spec().name),
+            let Self(board, QueueTiles { layout, queue }, seed) = *self;
+            let test = match (layout, queue) {
+                (_, QueueId::SECOND) => "documents_say_on_the_second_queue".to_owned(),
+                (DispatchLayout::Dispatcher, _) => format!("documents_say_on_{}", board.spec().name),
                 _ => "documents_say_in_every_layout".to_owned(),
             };
-            eprintln!("{layout}: TILEWORK_SEED={seed} cargo test -p tilework-runtime --test queue_firmware {test}");
+            eprintln!(
+                "{layout}, queue {queue}: TILEWORK_SEED={seed} cargo test -p tilework-runtime --test queue_firmware {test}"
+            );
         }
     }
 }
 
 fn random_stream(board: Board, layout: DispatchLayout, seed: u64, steps: u32) {
-    let _named = Named(board, layout, seed);
-    let mut rig = Rig::boot_with(board, layout);
-    let mut random = Random::with(board, layout, seed);
+    stream_on(board, layout.queue(QueueId::FIRST), seed, steps);
+}
+
+fn stream_on(board: Board, tiles: QueueTiles, seed: u64, steps: u32) {
+    let _named = Named(board, tiles, seed);
+    let mut rig = Rig::boot_on(board, tiles.layout, tiles.queue);
+    let mut random = Random::beside(board, rig.queues, seed);
     for step in 0..steps {
         random_step(&mut rig, &mut random);
         if step % 100 == 99 {
@@ -188,6 +197,17 @@ fn random_streams_leave_the_memory_that_the_documents_say_in_every_layout() {
         for seed in seeds(first, 3) {
             random_stream(Board::P100, layout, seed, 300);
             random_stream(Board::P150, layout, seed + 50_000, 300);
+        }
+    }
+}
+
+/// In every layout, with an idle queue beside it.
+#[test]
+fn random_streams_leave_the_memory_that_the_documents_say_on_the_second_queue() {
+    for (first, layout) in (600_000..).step_by(100_000).zip(DispatchLayout::ALL) {
+        for seed in seeds(first, 2) {
+            let board = if seed % 2 == 0 { Board::P100 } else { Board::P150 };
+            stream_on(board, layout.queue(QueueId::SECOND), seed, 300);
         }
     }
 }

@@ -123,6 +123,44 @@ fn a_run_on_one_queue_leaves_the_other_alone() {
     assert!(report.programs[0].cycles().is_some());
 }
 
+/// Prepared programs run on either queue with the arguments that they have then, and are refused as
+/// others are.
+#[test]
+fn prepared_programs_run_on_either_queue() {
+    for layout in DispatchLayout::ALL {
+        let mut device = common::open(DeviceConfig { layout, ..config() });
+        let [left, right] = halves(&device);
+        let out = device.alloc_l1("out", 64).unwrap().address.get();
+        let mut prepared = device.prepare(&busy("prepared", &right, 100, out)).unwrap();
+        for (id, steps) in [(SECOND, 400), (FIRST, 900), (SECOND, 1_600)] {
+            prepared.set_args_everywhere(ArgSet::Brisc, &[steps, out]).unwrap();
+            let report = device.on_queue(id).unwrap().run_prepared(&[&prepared, &prepared]).unwrap();
+            assert_eq!(report.programs.len(), 2, "{layout}");
+            let expected = device.on_queue(id).unwrap().run(&[busy("plain", &right, steps, out)]).unwrap();
+            let cycles = expected.programs[0].cycles().unwrap();
+            let second = report.programs[1].cycles().unwrap();
+            // The second finds everything on its workers.
+            let least = 4 * Cycle::from(steps);
+            assert!(least < second && second < cycles && cycles < least + 10_000, "{layout}: {second}, {cycles}");
+        }
+        device.enqueue_program(&busy("long", &left, 60_000, out), Blocking::No).unwrap();
+        let event = device.record_event().unwrap();
+        device.on_queue(SECOND).unwrap().run_prepared(&[&prepared]).unwrap();
+        assert!(event.poll().is_none(), "{layout}: the first queue's program still runs");
+        let all = device.prepare(&empty(Cores::All)).unwrap();
+        let refused = device.on_queue(SECOND).unwrap().run_prepared(&[&all]).unwrap_err();
+        let RuntimeError::Unordered { first, second, .. } = &refused else { panic!("{refused}") };
+        assert_eq!((first.as_str(), second.as_str()), ("long", "empty"));
+        let capture = device.on_queue(SECOND).unwrap().begin_trace_capture().unwrap();
+        let refused = device.on_queue(SECOND).unwrap().run_prepared(&[&prepared]).unwrap_err().to_string();
+        assert!(refused.contains("run_prepared"), "{refused}");
+        drop(capture);
+        device.run_prepared(&[&all]).unwrap();
+        assert_eq!(device.statistics().programs, 3 * 3 + 3, "{layout}");
+        device.close().unwrap();
+    }
+}
+
 /// The times that `enqueue_commands` had written, by the dispatcher's clock.
 fn stamped(device: &Device, queue: QueueId, slot: u32) -> Cycle {
     let at = (slot * host::SLOT_SIZE) as usize;

@@ -4,6 +4,10 @@
 //! posted write costs the host little and arrives later; a read costs a round trip, during which
 //! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
+mod debug;
+
+pub use debug::{Advanced, CoreView, ReadTicket, Thread};
+
 use crate::arc::ArcTile;
 use crate::bugs::Bugs;
 use crate::coverage::Coverage;
@@ -357,21 +361,13 @@ impl Chip {
     /// # Errors
     /// A fault now or earlier; a deadlock when there is no room and never will be.
     pub fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), ChipError> {
-        self.alive()?;
-        let at = self.now();
-        let result = self.pcie_mut().host_write(at, bar, offset, data);
-        self.pcie_touched();
-        self.host = at + timing::HOST_WRITE;
-        result.map_err(ChipError::Fault)?;
+        self.begin_write(bar, offset, data)?;
         // The host stalls while more writes are in flight than there is room for. Writes whose
         // acknowledgement never arrives stall it forever.
-        loop {
-            if let Some(room) = self.pcie().room() {
-                self.host = self.host.max(room);
-                return Ok(());
-            }
+        while !self.has_room() {
             self.step_for_host()?;
         }
+        Ok(())
     }
 
     /// Adds an observer. It sees what happens from now on.
@@ -395,9 +391,10 @@ impl Chip {
 
     /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
     pub fn note(&mut self, note: &Note) {
-        self.settle_observers();
         let now = self.now();
         if let Some(hub) = &mut self.hub {
+            hub.take(self.scheduler.events(), now);
+            hub.hand_over(now);
             hub.note(now, note);
         }
     }
@@ -407,6 +404,12 @@ impl Chip {
     pub fn settle_observers(&mut self) {
         let now = if self.fault.is_some() { NEVER } else { self.now() };
         if let Some(hub) = &mut self.hub {
+            let events = self.scheduler.events();
+            for node in &mut self.nodes {
+                if let AnyNode::Tensix(tile) = node {
+                    tile.settle_counts(now.saturating_sub(1), events);
+                }
+            }
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);
         }
@@ -444,18 +447,11 @@ impl Chip {
     /// # Errors
     /// A fault now or earlier; a wrong access; a deadlock when no answer can come.
     pub fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), ChipError> {
-        self.alive()?;
-        let at = self.now();
-        let ticket = self.pcie_mut().host_read(at, bar, offset, out.len()).map_err(ChipError::Fault)?;
-        self.pcie_touched();
-        loop {
-            if let Some((when, data)) = self.pcie_mut().take_read(ticket) {
-                self.host = when.max(self.scheduler.now);
-                out.copy_from_slice(&data.map_err(ChipError::Fault)?);
-                return Ok(());
-            }
+        let ticket = self.begin_read(bar, offset, out.len())?;
+        while !self.end_read(ticket, out)? {
             self.step_for_host()?;
         }
+        Ok(())
     }
 
     /// Makes `len` bytes of host memory visible to the device at `noc` (below bit 60).
@@ -520,21 +516,8 @@ impl Chip {
         let stop = started.saturating_add(budget);
         let mut version = None;
         loop {
-            let current = self.pcie().device_writes();
-            if version != Some(current) {
-                version = Some(current);
-                for (i, &(noc, seen)) in words.iter().enumerate() {
-                    let mut word = [0; 4];
-                    self.pinned_read(noc, &mut word)?;
-                    let value = u32::from_le_bytes(word);
-                    if value != seen {
-                        let pcie = self.pcie();
-                        let written = pcie.last_write_to(noc, 4).unwrap_or(pcie.last_device_write());
-                        let noticed = written + timing::HOST_NOTICE;
-                        self.host = self.now().max(noticed);
-                        return Ok((i, value));
-                    }
-                }
+            if let Some(changed) = self.changed(words, &mut version)? {
+                return Ok(changed);
             }
             let until = Until { stop, ahead: 0, notice: timing::HOST_NOTICE };
             match self.step(until) {

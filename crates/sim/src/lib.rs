@@ -42,17 +42,17 @@ mod tile;
 mod timing;
 
 pub use bugs::{Bug, Bugs};
-pub use chip::{Chip, ChipConfig, ChipError, ChipStats};
+pub use chip::{Advanced, Chip, ChipConfig, ChipError, ChipStats, CoreView, ReadTicket, Thread};
 pub use coverage::Coverage;
 pub use fault::{Fault, FaultClass, FaultReport, FaultSite};
 pub use late::LateCores;
 pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
 pub use probe::{
-    Agent, Event, Observer, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
+    Agent, Event, Observer, PacketEvent, PacketKind, PcCount, Request, RequestId, RequestKind, Spot, Unit, Wants, What,
 };
 pub use tensix::Origin;
-pub use tile::{WaitWord, Waiting};
+pub use tile::{Activity, WaitWord, Waiting};
 pub use tilework_abi::addr::Cycle;
 
 pub(crate) use node::{Memory, NEVER, Node};

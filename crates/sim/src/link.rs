@@ -90,6 +90,9 @@ impl HostLink for Chip {
     fn note(&mut self, note: &Note) {
         Self::note(self, note);
     }
+    fn settle_observers(&mut self) {
+        Self::settle_observers(self);
+    }
 }
 
 /// Shows stores to a range of L1.

@@ -189,6 +189,11 @@ impl<N: Worked> Scheduler<N> {
         self.active.set(index, outlook);
     }
 
+    /// The first cycle at which something happens by itself, or [`NEVER`].
+    pub(crate) fn next_event(&mut self) -> Cycle {
+        self.active.front().next.min(self.out.earliest().unwrap_or(NEVER))
+    }
+
     /// What has been put on the NoCs.
     pub(crate) fn noc_stats(&self) -> NocStats {
         let ahead = self.ahead.iter().filter(|&&(at, _)| at >= self.now);

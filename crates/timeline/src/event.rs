@@ -1,6 +1,6 @@
 //! Tracks, events and their arguments.
 
-use crate::names::Name;
+use crate::names::{Name, Names};
 
 /// A track of slices and instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,6 +67,26 @@ pub(crate) struct TrackRecord {
     pub(crate) unit: Option<&'static str>,
 }
 
+/// The name of a track with those of its ancestors.
+pub(crate) fn path(tracks: &[TrackRecord], track: u32) -> String {
+    let mut names = Vec::new();
+    let mut next = Some(track);
+    while let Some(record) = next.and_then(|t| tracks.get(t as usize)) {
+        names.push(record.name.as_str());
+        next = record.parent;
+    }
+    names.reverse();
+    names.join("/")
+}
+
+/// The top-level ancestor of a track.
+pub(crate) fn top(tracks: &[TrackRecord], mut track: u32) -> u32 {
+    while let Some(parent) = tracks[track as usize].parent {
+        track = parent;
+    }
+    track
+}
+
 /// A slice, an instant or a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
@@ -91,11 +111,41 @@ pub(crate) struct Details {
     pub(crate) arrows: std::ops::Range<usize>,
 }
 
+/// A name with arguments and arrows, as a writer takes it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'a> {
+    pub(crate) name: Name,
+    pub(crate) args: &'a [Arg],
+    pub(crate) arrows: &'a [ArrowEnd],
+}
+
+/// What a writer writes at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told<'a> {
+    Start(Named<'a>),
+    End,
+    Instant(Named<'a>),
+    Count(i64),
+}
+
 /// A stored argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arg {
     pub(crate) key: Name,
     pub(crate) value: Kept,
+}
+
+impl Arg {
+    pub(crate) fn new(names: &mut Names, key: &str, value: Value<'_>) -> Self {
+        let value = match value {
+            Value::U64(v) => Kept::U64(v),
+            Value::I64(v) => Kept::I64(v),
+            Value::F64(v) => Kept::F64(v),
+            Value::Bool(v) => Kept::Bool(v),
+            Value::Str(v) => Kept::Str(names.add(v)),
+        };
+        Self { key: names.add(key), value }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,9 @@
 //! - [values](Timeline::count) of counters;
 //! - [arrows](Timeline::arrow) from one slice or instant to another.
 //!
+//! A [`Stream`] takes events about in the order of time and writes them as they come, for runs whose
+//! events do not fit into memory.
+//!
 //! Writing checks the whole timeline: slices of one track are nested or disjoint, and none ends
 //! before it starts. The same calls give the same bytes.
 //!
@@ -44,6 +47,7 @@ mod json;
 mod names;
 mod order;
 mod perfetto;
+mod stream;
 mod text;
 mod timeline;
 
@@ -51,4 +55,5 @@ pub use clock::Clock;
 pub use error::TimelineError;
 pub use event::{Arrow, CounterTrack, Track, Value};
 pub use format::Format;
+pub use stream::{Label, Stream};
 pub use timeline::{EventMut, Timeline};

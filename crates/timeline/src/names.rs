@@ -26,8 +26,4 @@ impl Names {
     pub(crate) fn get(&self, name: Name) -> &str {
         &self.texts[name.0 as usize]
     }
-
-    pub(crate) fn len(&self) -> usize {
-        self.texts.len()
-    }
 }

@@ -12,10 +12,10 @@ use std::io::{self, Write};
 use prost::Message;
 use prost::encoding::{WireType, encode_key};
 
-use crate::event::{ArrowEnd, Details, Kept, TrackRecord, What};
-use crate::names::Name;
+use crate::event::{ArrowEnd, Kept, Named, Told, TrackRecord, What};
+use crate::names::{Name, Names};
 use crate::order::{Mark, MarkKind};
-use crate::{Timeline, TimelineError};
+use crate::{Clock, Timeline, TimelineError};
 use wire::{
     Annotation, ChildTracksOrdering, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
     SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, SiblingMergeBehavior, TracePacket, TrackDescriptor,
@@ -28,35 +28,81 @@ const PACKET: u32 = 1;
 const SEQUENCE: u32 = 1;
 
 pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -> Result<(), TimelineError> {
-    let mut buffer = Vec::new();
-    let mut put = |packet: &TracePacket| -> io::Result<()> {
-        buffer.clear();
-        encode_key(PACKET, WireType::LengthDelimited, &mut buffer);
-        packet.encode_length_delimited(&mut buffer).map_err(io::Error::other)?;
-        out.write_all(&buffer)
-    };
-    put(&TracePacket {
-        trusted_packet_sequence_id: Some(SEQUENCE),
-        sequence_flags: Some(SEQ_INCREMENTAL_STATE_CLEARED),
-        first_packet_on_sequence: Some(true),
-        ..TracePacket::default()
-    })?;
+    let mut packets = Packets::default();
+    packets.start(out)?;
     for (index, record) in (0..).zip(&timeline.tracks) {
-        put(&descriptor(timeline, index, record))?;
+        packets.track(out, timeline.clock, index, record)?;
     }
-    let mut interner = Interner::new(timeline);
     for mark in marks {
-        let event = interner.event(mark);
-        put(&TracePacket {
-            timestamp: Some(timeline.clock.checked(mark.at)?),
-            track_event: Some(event),
-            trusted_packet_sequence_id: Some(SEQUENCE),
-            interned_data: interner.new.take(),
-            sequence_flags: Some(SEQ_NEEDS_INCREMENTAL_STATE),
-            ..TracePacket::default()
-        })?;
+        let event = &timeline.events[mark.event];
+        let told = match &event.what {
+            What::Slice(..) if mark.kind == MarkKind::End => Told::End,
+            What::Slice(_, details) => Told::Start(timeline.named(details)),
+            What::Instant(details) => Told::Instant(timeline.named(details)),
+            What::Count(value) => Told::Count(*value),
+        };
+        packets.event(out, &timeline.names, timeline.clock.checked(mark.at)?, event.track, &told)?;
     }
     Ok(())
+}
+
+/// Writes packets of one sequence.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Packets {
+    buffer: Vec<u8>,
+    interner: Interner,
+}
+
+impl Packets {
+    fn put(&mut self, out: &mut impl Write, packet: &TracePacket) -> io::Result<()> {
+        self.buffer.clear();
+        encode_key(PACKET, WireType::LengthDelimited, &mut self.buffer);
+        packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
+        out.write_all(&self.buffer)
+    }
+
+    /// The first packet.
+    pub(crate) fn start(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let packet = TracePacket {
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            sequence_flags: Some(SEQ_INCREMENTAL_STATE_CLEARED),
+            first_packet_on_sequence: Some(true),
+            ..TracePacket::default()
+        };
+        self.put(out, &packet)
+    }
+
+    /// Describes a track, before its first event.
+    pub(crate) fn track(
+        &mut self,
+        out: &mut impl Write,
+        clock: Clock,
+        index: u32,
+        record: &TrackRecord,
+    ) -> io::Result<()> {
+        self.put(out, &descriptor(clock, index, record))
+    }
+
+    /// An event at a time in nanoseconds.
+    pub(crate) fn event(
+        &mut self,
+        out: &mut impl Write,
+        names: &Names,
+        at: u64,
+        track: u32,
+        told: &Told<'_>,
+    ) -> io::Result<()> {
+        let event = self.interner.event(names, track, told);
+        let packet = TracePacket {
+            timestamp: Some(at),
+            track_event: Some(event),
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            interned_data: self.interner.new.take(),
+            sequence_flags: Some(SEQ_NEEDS_INCREMENTAL_STATE),
+            ..TracePacket::default()
+        };
+        self.put(out, &packet)
+    }
 }
 
 /// The identifier of a track, not 0.
@@ -64,8 +110,8 @@ fn uuid(track: u32) -> u64 {
     u64::from(track) + 1
 }
 
-fn descriptor(timeline: &Timeline, index: u32, record: &TrackRecord) -> TracePacket {
-    let clock = || format!("Times of the simulation: {}", timeline.clock);
+fn descriptor(clock: Clock, index: u32, record: &TrackRecord) -> TracePacket {
+    let clock = || format!("Times of the simulation: {clock}");
     TracePacket {
         trusted_packet_sequence_id: Some(SEQUENCE),
         track_descriptor: Some(TrackDescriptor {
@@ -83,85 +129,84 @@ fn descriptor(timeline: &Timeline, index: u32, record: &TrackRecord) -> TracePac
 }
 
 /// The three tables of interned names of a sequence, and their new entries since the last packet.
-struct Interner<'a> {
-    timeline: &'a Timeline,
+#[derive(Clone, Debug, Default)]
+struct Interner {
     events: Vec<bool>,
     keys: Vec<bool>,
     strings: Vec<bool>,
     new: Option<InternedData>,
 }
 
-impl<'a> Interner<'a> {
-    fn new(timeline: &'a Timeline) -> Self {
-        let known = vec![false; timeline.names.len()];
-        Self { timeline, events: known.clone(), keys: known.clone(), strings: known, new: None }
-    }
-
-    fn event(&mut self, mark: &Mark) -> TrackEvent {
-        let timeline = self.timeline;
-        let event = &timeline.events[mark.event];
+impl Interner {
+    fn event(&mut self, names: &Names, track: u32, told: &Told<'_>) -> TrackEvent {
         let plain = |kind: Type| TrackEvent {
             r#type: Some(kind.into()),
-            track_uuid: Some(uuid(event.track)),
+            track_uuid: Some(uuid(track)),
             ..TrackEvent::default()
         };
-        match &event.what {
-            What::Slice(..) if mark.kind == MarkKind::End => plain(Type::SliceEnd),
-            What::Slice(_, details) => self.detailed(plain(Type::SliceBegin), details),
-            What::Instant(details) => self.detailed(plain(Type::Instant), details),
-            What::Count(value) => TrackEvent { counter_value: Some(*value), ..plain(Type::Counter) },
+        match told {
+            Told::End => plain(Type::SliceEnd),
+            Told::Start(named) => self.detailed(names, plain(Type::SliceBegin), *named),
+            Told::Instant(named) => self.detailed(names, plain(Type::Instant), *named),
+            Told::Count(value) => TrackEvent { counter_value: Some(*value), ..plain(Type::Counter) },
         }
     }
 
-    fn detailed(&mut self, mut event: TrackEvent, details: &Details) -> TrackEvent {
-        event.name_iid = Some(self.event_name(details.name));
-        for end in &self.timeline.arrows[details.arrows.clone()] {
+    fn detailed(&mut self, names: &Names, mut event: TrackEvent, named: Named<'_>) -> TrackEvent {
+        event.name_iid = Some(self.event_name(names, named.name));
+        for end in named.arrows {
             match end {
                 ArrowEnd::From(arrow) => event.flow_ids.push(u64::from(arrow.0) + 1),
                 ArrowEnd::To(arrow) => event.terminating_flow_ids.push(u64::from(arrow.0) + 1),
             }
         }
-        for arg in &self.timeline.args[details.args.clone()] {
-            let name_iid = Some(self.key(arg.key));
+        for arg in named.args {
+            let name_iid = Some(self.key(names, arg.key));
             let value = Some(match arg.value {
                 Kept::U64(v) => Annotation::Uint(v),
                 Kept::I64(v) => Annotation::Int(v),
                 Kept::F64(v) => Annotation::Double(v),
                 Kept::Bool(v) => Annotation::Bool(v),
-                Kept::Str(v) => Annotation::StringIid(self.string(v)),
+                Kept::Str(v) => Annotation::StringIid(self.string(names, v)),
             });
             event.debug_annotations.push(DebugAnnotation { name_iid, value });
         }
         event
     }
 
-    fn event_name(&mut self, name: Name) -> u64 {
-        if !std::mem::replace(&mut self.events[name.0 as usize], true) {
-            let entry = self.entry(name);
-            self.new.get_or_insert_default().event_names.push(entry);
+    fn event_name(&mut self, names: &Names, name: Name) -> u64 {
+        if is_new(&mut self.events, name) {
+            self.new.get_or_insert_default().event_names.push(entry(names, name));
         }
         iid(name)
     }
 
-    fn key(&mut self, name: Name) -> u64 {
-        if !std::mem::replace(&mut self.keys[name.0 as usize], true) {
-            let entry = self.entry(name);
-            self.new.get_or_insert_default().debug_annotation_names.push(entry);
+    fn key(&mut self, names: &Names, name: Name) -> u64 {
+        if is_new(&mut self.keys, name) {
+            self.new.get_or_insert_default().debug_annotation_names.push(entry(names, name));
         }
         iid(name)
     }
 
-    fn string(&mut self, name: Name) -> u64 {
-        if !std::mem::replace(&mut self.strings[name.0 as usize], true) {
-            let entry = self.entry(name);
-            self.new.get_or_insert_default().debug_annotation_string_values.push(entry);
+    fn string(&mut self, names: &Names, name: Name) -> u64 {
+        if is_new(&mut self.strings, name) {
+            self.new.get_or_insert_default().debug_annotation_string_values.push(entry(names, name));
         }
         iid(name)
     }
+}
 
-    fn entry(&self, name: Name) -> InternedName {
-        InternedName { iid: Some(iid(name)), name: Some(self.timeline.names.get(name).to_owned()) }
+/// Whether a name has not been written, as it is from now on.
+fn is_new(known: &mut Vec<bool>, name: Name) -> bool {
+    let index = name.0 as usize;
+    if known.len() <= index {
+        known.resize(index + 1, false);
     }
+    !std::mem::replace(&mut known[index], true)
+}
+
+fn entry(names: &Names, name: Name) -> InternedName {
+    InternedName { iid: Some(iid(name)), name: Some(names.get(name).to_owned()) }
 }
 
 fn iid(name: Name) -> u64 {

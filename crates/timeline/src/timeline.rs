@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::event::{Arg, ArrowEnd, Details, Event, Kept, TrackRecord, What};
+use crate::event::path;
+use crate::event::{Arg, ArrowEnd, Details, Event, Named, TrackRecord, What};
 use crate::names::Names;
 use crate::{Arrow, Clock, CounterTrack, Format, TimelineError, Track, Value};
 
@@ -68,17 +69,17 @@ impl Timeline {
 
     /// Adds a slice from `start` to `end`.
     pub fn slice(&mut self, track: Track, start: u64, end: u64, name: &str) -> EventMut<'_> {
-        self.named(track, start, name, |details| What::Slice(Some(end), details))
+        self.add_named(track, start, name, |details| What::Slice(Some(end), details))
     }
 
     /// Adds a slice that had not ended when the simulation did.
     pub fn open(&mut self, track: Track, start: u64, name: &str) -> EventMut<'_> {
-        self.named(track, start, name, |details| What::Slice(None, details))
+        self.add_named(track, start, name, |details| What::Slice(None, details))
     }
 
     /// Adds an instant, an event without duration.
     pub fn instant(&mut self, track: Track, at: u64, name: &str) -> EventMut<'_> {
-        self.named(track, at, name, What::Instant)
+        self.add_named(track, at, name, What::Instant)
     }
 
     /// Adds the value of a counter from a time on.
@@ -94,7 +95,13 @@ impl Timeline {
         Arrow(self.arrow_count - 1)
     }
 
-    fn named(&mut self, track: Track, start: u64, name: &str, what: impl Fn(Details) -> What) -> EventMut<'_> {
+    /// The name, the arguments and the arrows of an event.
+    pub(crate) fn named(&self, details: &Details) -> Named<'_> {
+        let (args, arrows) = (&self.args[details.args.clone()], &self.arrows[details.arrows.clone()]);
+        Named { name: details.name, args, arrows }
+    }
+
+    fn add_named(&mut self, track: Track, start: u64, name: &str, what: impl Fn(Details) -> What) -> EventMut<'_> {
         let (args, arrows) = (self.args.len(), self.arrows.len());
         let details = Details { name: self.names.add(name), args: args..args, arrows: arrows..arrows };
         self.events.push(Event { track: track.0, start, what: what(details) });
@@ -135,22 +142,7 @@ impl Timeline {
 
     /// The name of a track with those of its ancestors.
     pub(crate) fn path(&self, track: u32) -> String {
-        let mut names = Vec::new();
-        let mut next = Some(track);
-        while let Some(record) = next.and_then(|t| self.tracks.get(t as usize)) {
-            names.push(record.name.as_str());
-            next = record.parent;
-        }
-        names.reverse();
-        names.join("/")
-    }
-
-    /// The top-level ancestor of a track.
-    pub(crate) fn top(&self, mut track: u32) -> u32 {
-        while let Some(parent) = self.tracks[track as usize].parent {
-            track = parent;
-        }
-        track
+        path(&self.tracks, track)
     }
 }
 
@@ -163,15 +155,7 @@ pub struct EventMut<'a> {
 impl EventMut<'_> {
     /// Adds an argument.
     pub fn arg<'v>(self, key: &str, value: impl Into<Value<'v>>) -> Self {
-        let names = &mut self.timeline.names;
-        let value = match value.into() {
-            Value::U64(v) => Kept::U64(v),
-            Value::I64(v) => Kept::I64(v),
-            Value::F64(v) => Kept::F64(v),
-            Value::Bool(v) => Kept::Bool(v),
-            Value::Str(v) => Kept::Str(names.add(v)),
-        };
-        let arg = Arg { key: names.add(key), value };
+        let arg = Arg::new(&mut self.timeline.names, key, value.into());
         self.timeline.args.push(arg);
         let end = self.timeline.args.len();
         self.details(|details| details.args.end = end)

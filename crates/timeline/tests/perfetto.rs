@@ -6,7 +6,7 @@ mod common;
 use common::{Field, messages, number, numbers, sample, texts, written};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use tilework_timeline::{Clock, Format, Timeline, TimelineError};
+use tilework_timeline::{Clock, Format, Label, Stream, Timeline, TimelineError};
 
 /// trace.proto and trace_packet.proto.
 const TRACE_PACKET: u64 = 1;
@@ -247,4 +247,75 @@ proptest! {
         prop_assert_eq!(found, expected);
         prop_assert!(stacks.iter().all(Vec::is_empty));
     }
+}
+
+/// Events of a stream that was advanced as it grew.
+fn streamed(format: Format, window: std::ops::Range<u64>) -> Vec<u8> {
+    let mut stream = Stream::new(Vec::new(), format, Clock::one_ns("cycle"), window).unwrap();
+    let core = stream.track("core", None).unwrap();
+    let arrow = stream.arrow();
+    stream.begin(core, 10, &Label { name: "kernel", args: &[("launch", 7_u64.into())], ..Label::default() });
+    stream.begin(core, 20, &Label { name: "wait", from: Some(arrow), ..Label::default() });
+    stream.advance(15).unwrap();
+    stream.end(core, 40);
+    // A track may come later, and events before others that are not settled.
+    let bank = stream.track("bank", None).unwrap();
+    let level = stream.counter_track("level", Some(bank), "pages").unwrap();
+    stream.instant(bank, 30, &Label { to: Some(arrow), ..Label::named("read") });
+    stream.count(level, 16, 2);
+    stream.count(level, 35, 3);
+    stream.advance(41).unwrap();
+    stream.end(core, 60);
+    stream.begin(core, 70, &Label::named("next"));
+    stream.end(core, 80);
+    stream.finish().unwrap()
+}
+
+#[test]
+fn a_stream_has_its_events_in_the_order_of_time() {
+    let read = read(&streamed(Format::Perfetto, 0..u64::MAX));
+    let events: Vec<_> =
+        read.events.iter().map(|(at, kind, track, name)| (*at, *kind, *track, name.as_str())).collect();
+    let expected = [
+        (10, BEGIN, 1, "kernel"),
+        (16, COUNTER, 3, ""),
+        (20, BEGIN, 1, "wait"),
+        (30, INSTANT, 2, "read"),
+        (35, COUNTER, 3, ""),
+        (40, END, 1, ""),
+        (60, END, 1, ""),
+        (70, BEGIN, 1, "next"),
+        (80, END, 1, ""),
+    ];
+    assert_eq!(events, expected);
+    assert_eq!(read.arguments[0], [("launch".to_owned(), "7".to_owned())]);
+    assert_eq!(numbers(&read.raw[2], FLOWS), numbers(&read.raw[3], ENDING_FLOWS));
+}
+
+#[test]
+fn a_window_begins_with_what_is_open_and_ends_with_it() {
+    let text = String::from_utf8(streamed(Format::Text, 25..50)).unwrap();
+    let events: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected = [
+        "25 ( core: kernel launch=7",
+        "25 ( core: wait 1>",
+        "25 bank/level = 2",
+        "30 bank: read >1",
+        "35 bank/level = 3",
+        "40 ) core",
+        "50 ) core",
+    ];
+    assert_eq!(events, expected);
+    let none = String::from_utf8(streamed(Format::Text, 90..100)).unwrap();
+    assert!(none.lines().all(|line| line.starts_with('#') || line.contains("level = 3")), "{none}");
+}
+
+#[test]
+fn a_stream_in_json_is_json() {
+    let json: serde_json::Value = serde_json::from_slice(&streamed(Format::Json, 0..u64::MAX)).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let kinds: String = events.iter().map(|event| event["ph"].as_str().unwrap()).collect();
+    assert_eq!(kinds.matches('B').count(), kinds.matches('E').count());
+    assert_eq!(kinds.matches('B').count(), 3);
+    assert!(kinds.contains('s') && kinds.contains('f') && kinds.contains('i') && kinds.contains('C'), "{kinds}");
 }

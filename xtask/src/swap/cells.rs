@@ -18,7 +18,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    const ALL: [Self; 2] = [Self::Ours, Self::Theirs];
+    pub(super) const ALL: [Self; 2] = [Self::Ours, Self::Theirs];
 }
 
 impl fmt::Display for Side {
@@ -205,7 +205,7 @@ fn refused(output: &Output) -> Outcome {
 }
 
 /// The last line of standard error that says something.
-fn last_line(output: &Output) -> String {
+pub(super) fn last_line(output: &Output) -> String {
     let errors = String::from_utf8_lossy(&output.stderr);
     let line = errors.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("kmd:"));
     line.map_or_else(|| output.status.to_string(), str::to_owned)

@@ -36,6 +36,12 @@ rows! { Memory;
         wrong "let pages = rta(ctx, 0) + 1;\nfor i in 0..pages { noc.read(x.page(i), to, size); }"
         right "let pages = rta(ctx, 0);\nfor i in 0..pages { noc.read(x.page(i), to, size); }"
         repair "Check the kernel's arguments (base, page size, number of pages) against the buffer's.";
+    PAGE_WRITTEN_TWICE "page-written-twice" Certain "Two tiles write the same bytes of DRAM in one program"
+        about "Neither has been told anything by another tile, so that nothing orders the two writes. One result is \
+            lost, and which one depends on the traffic of the moment."
+        wrong "noc.write(from, y.page(0), size);         // the same page on every core"
+        right "noc.write(from, y.page(my_number), size);"
+        repair "Give each tile pages of its own: mostly the first page is an argument that is the same everywhere.";
     L1_UNOWNED "l1-unowned" Certain "Uses L1 that belongs to nobody"
         about "The address is in no buffer, no circular buffer, no arguments and no firmware of this program. The \
             allocator may give these bytes to another program at any time."

@@ -19,7 +19,7 @@ mod replay;
 mod write;
 
 pub use replay::{ReplayArgs, replay};
-pub use write::{Keeper, Kept, told};
+pub use write::{Keeper, Kept, Written, told};
 
 use crate::failure::{Failure, Outcome};
 use crate::program::args::KernelRunArgs;

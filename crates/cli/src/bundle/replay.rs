@@ -8,6 +8,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files::{self, shown};
 use crate::interrupt;
 use crate::program::firmware::Folder;
+use crate::program::gdb;
 use crate::program::run::{Job, document};
 use crate::program::source::Source;
 use crate::progress::Progress;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tilework_debugger::Debugger;
 
 /// Arguments of `tilework replay`.
 #[derive(clap::Args, Debug)]
@@ -27,6 +29,7 @@ It is 1 when it ends in another way, and 2 for a file that is no bundle.
 Examples:
   tilework replay out-deadlock-1a2b3c4d.zip
   tilework replay crash.zip --out out --report json
+  tilework replay crash.zip --gdb 1234
 
 docs/checks.md says what is in a bundle.")]
 pub struct ReplayArgs {
@@ -35,6 +38,10 @@ pub struct ReplayArgs {
     /// The folder for the output arrays, if the run gets as far; they are dropped unless given.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Wait for gdb on this port of this machine, and repeat the run under it; 0 takes a free port.
+    /// docs/debugger.md describes it.
+    #[arg(long, value_name = "PORT")]
+    pub gdb: Option<u16>,
     #[command(flatten)]
     pub report: ReportArgs,
 }
@@ -66,7 +73,7 @@ struct Difference {
     now: Value,
 }
 
-/// Repeats a run.
+/// Repeats a run, under gdb if asked for.
 pub fn replay(args: &ReplayArgs) -> Outcome<Answer> {
     interrupt::flag();
     let bundle = Bundle::open(&args.file)?;
@@ -77,12 +84,21 @@ pub fn replay(args: &ReplayArgs) -> Outcome<Answer> {
         (None, Some(folder)) => folder.path(),
         (None, None) => Path::new("."),
     };
-    let Bundle { manifest, report: then, .. } = &bundle;
-    let Manifest { tilework, end, .. } = manifest;
-    let (tilework, end, then) = (tilework.clone(), end.clone(), essence(then));
-    let report = run(&args.file, bundle, out)?;
+    match args.gdb {
+        None => once(args, &bundle, out, None),
+        Some(port) => gdb::run(port, |debugger| once(args, &bundle, out, Some(debugger))),
+    }
+}
+
+/// Repeats a run from its beginning, and compares.
+fn once(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugger>) -> Outcome<Answer> {
+    let Manifest { tilework, end, .. } = &bundle.manifest;
+    let report = run(args, bundle, out, debugger)?;
+    if report["error"]["class"] == "interrupted" {
+        return Err(Failure::failed("interrupted", "interrupted before the run came to its end"));
+    }
     let mut differences = Vec::new();
-    compare("", &then, &essence(&report), &mut differences);
+    compare("", &essence(&bundle.report), &essence(&report), &mut differences);
     let same = differences.is_empty();
     differences.truncate(TOLD);
     let failure = (!same).then(|| {
@@ -93,34 +109,38 @@ pub fn replay(args: &ReplayArgs) -> Outcome<Answer> {
         };
         Failure::failed("replay", format!("the run does not end as in the bundle{why}"))
     });
-    let file = args.file.display().to_string();
-    let replayed = Replayed { file, tilework, end, same, differences, report };
+    let (tilework, end) = (tilework.clone(), end.clone());
+    let replayed = Replayed { file: args.file.display().to_string(), tilework, end, same, differences, report };
     Ok(Answer::new(replayed, Replayed::text).failing(failure))
 }
 
 /// Runs what a bundle has; the report of it.
-fn run(file: &Path, bundle: Bundle, out: &Path) -> Outcome<Value> {
+fn run(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugger>) -> Outcome<Value> {
     let Bundle { manifest, program, board, kernels, inputs, folders, .. } = bundle;
+    let file = &args.file;
     let in_bundle = |failure: Failure| failure.map(|message| format!("{}: {message}", shown(file))).of_file(file);
+    let text = |name: &str, text: &str| Source::of_bytes(Path::new(name), text.as_bytes().to_vec());
     let mut own = manifest.options.read().map_err(in_bundle)?;
-    if let Some(text) = board {
-        let board =
-            Source::of_bytes(Path::new(super::BOARD), text.into_bytes()).and_then(|file| board_file::read(&file));
+    own.gdb = args.gdb;
+    if let Some(board) = board {
+        let board = text(super::BOARD, board).and_then(|file| board_file::read(&file));
         own.board.given = Some(board.map_err(in_bundle)?);
     }
-    let [workers, queue] = folders;
-    let known = |path: &Option<String>, files| path.as_ref().map(|path| Folder::known(Path::new(path), files));
-    let folders = [known(&manifest.firmware, workers), known(&manifest.cq_firmware, queue)];
-    own.firmware = manifest.firmware.map(PathBuf::from);
-    own.cq_firmware = manifest.cq_firmware.map(PathBuf::from);
-    let source = Source::of_bytes(Path::new(super::PROGRAM), program.into_bytes()).map_err(in_bundle)?;
-    let (program, source) = (Path::new(super::PROGRAM), source.with_kernels(kernels));
-    let read = vec![file.to_owned()];
-    let job = Job { program, out, own: &own, source, inputs, folders, read };
-    let started = Instant::now();
-    let progress = Progress::new();
+    own.firmware = manifest.firmware.as_ref().map(PathBuf::from);
+    own.cq_firmware = manifest.cq_firmware.as_ref().map(PathBuf::from);
+    let known = |path: &Option<PathBuf>, i: usize| path.as_ref().map(|path| Folder::known(path, folders[i].clone()));
+    let job = Job {
+        program: Path::new(super::PROGRAM),
+        out,
+        own: &own,
+        source: text(super::PROGRAM, program).map_err(in_bundle)?.with_kernels(kernels.clone()),
+        inputs: inputs.clone(),
+        folders: [known(&own.firmware, 0), known(&own.cq_firmware, 1)],
+        read: vec![file.clone()],
+    };
+    let (progress, started) = (Progress::new(), Instant::now());
     let (parts, prepared) = job.prepare().map_err(in_bundle)?;
-    Ok(document(&prepared.carry_out(parts, &progress, started)))
+    Ok(document(&prepared.carry_out(parts, &progress, started, debugger)))
 }
 
 /// Where two values differ, the first places first.

@@ -42,6 +42,16 @@ pub struct Kept<'a> {
     pub own: &'a KernelRunArgs,
 }
 
+/// What became of the bundle of a run.
+pub enum Written {
+    /// The run gets none.
+    Not,
+    /// It is in this file.
+    File(PathBuf),
+    /// Nobody asked for it, and it would have more bytes than [`UNASKED`].
+    TooLarge(u64),
+}
+
 /// Where the bundle of a run goes, if it gets one.
 pub struct Keeper<'a> {
     /// The file of `--bundle`.
@@ -56,24 +66,27 @@ impl Keeper<'_> {
     /// Writes the bundle of a run that ended with `class` and this report, if it gets one.
     ///
     /// # Errors
-    /// A file that cannot be read or written.
-    pub fn keep(&self, class: &str, kept: &Kept<'_>, report: &Value) -> Outcome<Option<PathBuf>> {
-        let Some((_, unasked)) = CLASSES.into_iter().find(|(known, _)| *known == class) else { return Ok(None) };
+    /// A file that cannot be written.
+    pub fn keep(&self, class: &str, kept: &Kept<'_>, report: &Value) -> Outcome<Written> {
+        let Some((_, unasked)) = CLASSES.into_iter().find(|(known, _)| *known == class) else {
+            return Ok(Written::Not);
+        };
         match self.file {
             Some(file) => {
                 files::write_whole(file, &[&kept.archive(class, report)?])?;
-                Ok(Some(file.to_owned()))
+                Ok(Written::File(file.to_owned()))
             }
-            None if unasked && self.hangs && kept.bytes() <= UNASKED => {
+            None if !unasked || !self.hangs => Ok(Written::Not),
+            None if kept.bytes() > UNASKED => Ok(Written::TooLarge(kept.bytes())),
+            None => {
                 let bytes = kept.archive(class, report)?;
                 let path = self.beside(class, &bytes);
                 // A file of this name has these bytes.
                 if !path.exists() {
                     files::write_whole(&path, &[&bytes])?;
                 }
-                Ok(Some(path))
+                Ok(Written::File(path))
             }
-            None => Ok(None),
         }
     }
 

@@ -22,7 +22,7 @@ pub struct Topic {
 
 /// All topics.
 pub static TOPICS: [Topic; 1] =
-    [Topic { word: "inspect", heading: INSPECT, about: "checks, what is allowed, crash bundles" }];
+    [Topic { word: "inspect", heading: INSPECT, about: "checks, what is allowed, timeline, page, crash bundles" }];
 
 impl Topic {
     /// The topic that a word names.

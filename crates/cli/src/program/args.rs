@@ -1,6 +1,7 @@
 //! Options that only kernel programs have.
 
 use super::inspect::{BundleArgs, ChecksArgs};
+use super::look::LookArgs;
 use crate::args::{Input, parse_input};
 use crate::board_option::{BoardLayout, BoardOption, ChipOption, LayoutOption};
 use crate::comparison::ToleranceArgs;
@@ -58,6 +59,10 @@ pub struct KernelRunArgs {
     /// unless given. Results and cycles do not depend on it.
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
+    /// Wait for gdb on this port of this machine, and run the program under it; 0 takes a free port.
+    /// Needs the built-in chip. docs/debugger.md has a session.
+    #[arg(long, value_name = "PORT")]
+    pub gdb: Option<u16>,
     /// Give up when the program has run for this many cycles. Unless given 12 billion shared among
     /// the kernels of all cores, at least 100 million: a minute or two. Ctrl-C ends a run, too,
     /// with the same report.
@@ -67,6 +72,8 @@ pub struct KernelRunArgs {
     pub checks: ChecksArgs,
     #[command(flatten)]
     pub bundle: BundleArgs,
+    #[command(flatten)]
+    pub look: LookArgs,
 }
 
 /// For which board a kernel program is checked, and what its outputs are compared with.

@@ -128,11 +128,12 @@ impl Repeatable<'_> {
         self.run_on(AnyChip::power_on(None, self.board, settings)?.0, Shown::Nothing)
     }
 
-    fn run_on(&self, chip: AnyChip, shown: Shown) -> Outcome<Ran> {
+    fn run_on(&self, mut chip: AnyChip, shown: Shown) -> Outcome<Ran> {
         let Self { file, plan, inputs, policy, .. } = self;
         let failed = |error| failure(file, error);
         let checks = findings::shared(policy.clone());
         let config = DeviceConfig { remember_programs: true, ..plan.device() };
+        let races = chip.check(&checks, config.board);
         let mut device = Device::open(chip, config).map_err(failed)?;
         let placed = place(device.memory().map_err(failed)?, plan)?;
         let programs = programs(plan, &placed)?;
@@ -145,7 +146,7 @@ impl Repeatable<'_> {
             Prints::show(&mut device, &progress);
         }
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped));
-        let found = findings::report(&device, &checks);
+        let found = findings::report(&mut device, &checks, races.as_ref());
         let mut ran = findings::judge(ran, found.as_ref())?;
         let outputs = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
         Ok(Ran { outputs, checks: found })

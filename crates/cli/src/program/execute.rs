@@ -42,7 +42,7 @@ pub struct Executed {
 /// the first step, by the host's clock.
 #[derive(Serialize, Clone, Debug)]
 pub struct StepReport {
-    /// write, launch, read, record, wait, synchronize, trace or replay.
+    /// write, launch, read, record, wait, synchronize, trace, replay or release.
     pub action: &'static str,
     /// The queue that it went into; absent for one that is the host's alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,6 +184,10 @@ impl Work<'_> {
                     queue.replay_trace(trace, Blocking::No)?;
                 }
                 queue.replay_trace(trace, *blocking)?;
+            }
+            Step::Release { trace } => {
+                let Some(trace) = marks.traces.remove(trace) else { return Ok(()) };
+                queue.with(|device| device.release_trace(trace))?;
             }
         }
         Ok(())

@@ -9,7 +9,9 @@ use std::path::Path;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::elf::SourceFrame;
-use tilework_runtime::explain::{BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
+use tilework_runtime::explain::{
+    BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
+};
 use tilework_runtime::tensor::{LayoutError, TensorError};
 use tilework_runtime::{RuntimeError, SourceLocation, TraceError};
 
@@ -264,6 +266,26 @@ fn queue(queue: &QueueView) -> QueueData<'_> {
         program: queue.program.as_deref(),
         around: around.collect(),
     }
+}
+
+/// What cores did when a run stopped. The fields are those of deadlocks and budgets.
+#[derive(Serialize)]
+struct StateData<'a> {
+    busy: Vec<BusyData<'a>>,
+    waiting: Vec<WaiterData<'a>>,
+    idle_cores: usize,
+    queue: Option<QueueData<'a>>,
+}
+
+/// A fault with what the other cores did meanwhile; other failures say it themselves.
+pub fn with_state(failure: Failure, state: Option<&StoppedState>) -> Failure {
+    let Some(state) = state.filter(|_| ["fault", "findings"].contains(&failure.class())) else { return failure };
+    failure.with_all(StateData {
+        busy: state.busy.iter().map(busy_core).collect(),
+        waiting: state.waiters.iter().map(waiter).collect(),
+        idle_cores: state.idle,
+        queue: state.queue.as_ref().map(queue),
+    })
 }
 
 #[derive(Serialize)]

@@ -65,7 +65,7 @@ pub struct BufferView {
 /// A step of the host.
 #[derive(Serialize)]
 pub struct StepView {
-    /// write, launch, read, record, wait, synchronize, trace or replay.
+    /// write, launch, read, record, wait, synchronize, trace, replay or release.
     pub action: &'static str,
     /// The queue that it goes into; absent for one that is the host's alone.
     #[serde(skip_serializing_if = "Option::is_none")]

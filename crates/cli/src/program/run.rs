@@ -3,9 +3,10 @@
 use super::KernelProgram;
 use super::args::{DispatchName, KernelRunArgs, TransfersName};
 use super::execute::{Executed, Work};
-use super::failure::{failure, not_started, stopped_at};
+use super::failure::{failure, not_started, stopped_at, with_state};
 use super::findings;
 use super::firmware::Folder;
+use super::gdb;
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::prints::{Prints, PrintsReport};
@@ -16,7 +17,7 @@ use crate::answer::{self, Answer, ReportForm, Subject};
 use crate::args::{EngineName, RunArgs};
 use crate::array::Array;
 use crate::board_option::BoardLayout;
-use crate::bundle::{self, Keeper, Kept};
+use crate::bundle::{self, Keeper, Kept, Written};
 use crate::chip::{AnyChip, Device, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::kinds::{Kind, Verb};
@@ -25,11 +26,14 @@ use crate::progress::Progress;
 use crate::targets::Targets;
 use crate::{files, inputs, interrupt};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use tilework_abi::l1::WORKER;
 use tilework_checks::Policy;
+use tilework_debugger::Debugger;
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, QueueId, RuntimeError, Transfers};
@@ -40,11 +44,19 @@ pub(super) const NO_RANDOM_INPUTS: &str = "random numbers are for the inputs of 
 /// Runs a program and reports.
 pub fn run(args: &RunArgs, own: &KernelRunArgs) -> Outcome<Answer> {
     refuse_combinations(args, own)?;
+    match own.gdb {
+        None => once(args, own, None),
+        Some(port) => gdb::run(port, |debugger| once(args, own, Some(debugger))),
+    }
+}
+
+/// Runs a program from its beginning.
+fn once(args: &RunArgs, own: &KernelRunArgs, debugger: Option<&Debugger>) -> Outcome<Answer> {
     // From here on an interrupt ends the run with its report.
     interrupt::flag();
     let (progress, started) = (Progress::new(), Instant::now());
     let (parts, prepared) = Job::read(args, own)?.prepare()?;
-    let ended = prepared.carry_out(parts, &progress, started);
+    let ended = prepared.carry_out(parts, &progress, started, debugger);
     // The bar would stand in the message.
     drop(progress);
     prepared.keep(ended).map(|report| Answer::new(report, |report, out| write!(out, "{}", report.text())))
@@ -73,8 +85,12 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    own.look.refuse(own.chip.library.is_none(), own.gdb.is_some())?;
     if own.chip.library.is_some() && own.bundle.file.is_some() {
         return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));
+    }
+    if own.gdb.is_some() && own.chip.library.is_some() {
+        return Err(Failure::option("--gdb", " needs the built-in chip: leave out --chip"));
     }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
@@ -139,7 +155,9 @@ impl<'a> Job<'a> {
         let Self { program, out, own, source, inputs, folders, read } = self;
         let file = ProgramFile::parse(&source)?;
         let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
-        let settings = Settings { threads: own.threads, bugs: own.chip.bugs(), coverage, schedule: None };
+        // A debugger runs one node after the other.
+        let threads = if own.gdb.is_some() { Some(NonZeroUsize::MIN) } else { own.threads };
+        let settings = Settings { threads, bugs: own.chip.bugs(), coverage, schedule: None };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, BoardLayout::new(board, own.layout.layout()), &inputs)?;
         let firmware = folders[0].as_ref().map(Folder::workers).transpose()?;
@@ -155,6 +173,8 @@ impl<'a> Job<'a> {
         let targets = Targets::new()
             .outputs(out, names)
             .option("--coverage", own.coverage.as_deref())
+            .option("--trace", own.look.trace.as_deref())
+            .option("--html", own.look.html.as_deref())
             .option("--capture", own.capture.as_deref())
             .option("--capture", second.as_deref())
             .option("--bundle", own.bundle.file.as_deref());
@@ -179,12 +199,21 @@ fn refuse_for_plan(own: &KernelRunArgs, plan: &Plan) -> Outcome<()> {
 
 impl Prepared<'_> {
     /// Runs the program.
-    pub fn carry_out(&self, parts: Parts, progress: &Progress, started: Instant) -> Outcome<KernelReport> {
+    pub fn carry_out(
+        &self,
+        mut parts: Parts,
+        progress: &Progress,
+        started: Instant,
+        debugger: Option<&Debugger>,
+    ) -> Outcome<KernelReport> {
         let Self { program, out, own, plan, inputs, .. } = self;
         progress.next();
         let checks = findings::shared(self.policy.clone());
         let config = config(own, plan);
-        let opened = open(parts, config);
+        let races = parts.chip.check(&checks, config.board);
+        let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
+        let look = own.look.begin(&mut parts.chip, map)?;
+        let opened = open(parts, config, debugger.map(|debugger| (debugger, plan)));
         let mut device = opened.map_err(|error| not_started(failure(program, error), own.firmware.as_deref()))?;
         progress.next();
         let failed = |error| failure(program, error);
@@ -196,12 +225,17 @@ impl Prepared<'_> {
         progress.next();
         watch(&mut device, progress, &checks);
         let prints = Prints::show(&mut device, progress);
+        if let Some(debugger) = debugger {
+            debugger.begin();
+        }
         let clock = Instant::now();
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(program, plan, stopped));
         let host_seconds = clock.elapsed().as_secs_f64();
-        let found = findings::report(&device, &checks);
-        let ran = findings::judge(ran, found.as_ref());
+        let found = findings::report(&mut device, &checks, races.as_ref());
+        let ran = findings::judge(ran, found.as_ref()).map_err(|failure| with_state(failure, device.state()));
+        let looked = look.finish(&mut device, &plan.name, ran.as_ref().err());
         let captured = both(write_capture(own, &mut device), write_coverage(own, &device));
+        let captured = both(captured, looked);
         let finished = ran.and_then(|mut ran| {
             progress.next();
             let arrays = work.outputs(&mut device, ran.take_reads()).map_err(failed)?;
@@ -235,11 +269,17 @@ impl Prepared<'_> {
         };
         let written = keeper.keep(class, &self.kept(), &document(&ended));
         match (ended, written) {
-            (ended, Ok(None)) => ended,
-            (Ok(report), Ok(Some(path))) => Ok(KernelReport { bundle: Some(path.display().to_string()), ..report }),
-            (Err(failure), Ok(Some(path))) => {
+            (ended, Ok(Written::Not)) => ended,
+            (Ok(report), Ok(Written::File(path))) => {
+                Ok(KernelReport { bundle: Some(path.display().to_string()), ..report })
+            }
+            (Err(failure), Ok(Written::File(path))) => {
                 let said = bundle::told(&path);
                 Err(failure.map(|message| format!("{message}\n{said}")).with("bundle", path.display().to_string()))
+            }
+            (ended, Ok(Written::TooLarge(bytes))) => {
+                let said = format!("no bundle: it has {bytes} bytes; --bundle FILE writes it all the same");
+                ended.map_err(|failure| failure.map(|message| format!("{message}\n{said}")))
             }
             (Ok(_), Err(unwritten)) => Err(unwritten),
             (Err(failure), Err(unwritten)) => Err(failure.and(&unwritten)),
@@ -249,7 +289,7 @@ impl Prepared<'_> {
     /// What the run was made of.
     fn kept(&self) -> Kept<'_> {
         let kernels = self.plan.roles.iter().flat_map(|role| &role.kernels);
-        let kernels = kernels.filter_map(|kernel| Some((kernel.label.as_str(), kernel.image.as_ref()?.elf())));
+        let kernels = kernels.filter_map(|kernel| Some((kernel.label.as_str(), &**kernel.image.as_ref()?.elf())));
         Kept {
             program: self.plan.source.text(),
             board: self.plan.board,
@@ -270,10 +310,16 @@ pub fn document(ended: &Outcome<KernelReport>) -> serde_json::Value {
     }
 }
 
-fn open(parts: Parts, config: DeviceConfig) -> Result<Device, RuntimeError> {
+fn open(parts: Parts, config: DeviceConfig, debugger: Option<(&Debugger, &Plan)>) -> Result<Device, RuntimeError> {
     let Parts { chip, firmware, queue } = parts;
     let firmware = firmware.map_or_else(FirmwareSet::prebuilt, Ok)?;
     let queue = queue.map_or_else(prebuilt::cq_kernels, Ok)?;
+    let chip = match (chip, debugger) {
+        (AnyChip::BuiltIn(chip), Some((debugger, plan))) => {
+            AnyChip::Debugged(debugger.link(chip, gdb::code(plan, &firmware, &queue)))
+        }
+        (chip, _) => chip,
+    };
     Device::open_with(chip, config, firmware, queue)
 }
 

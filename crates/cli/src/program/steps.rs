@@ -36,6 +36,8 @@ pub struct StepDecl {
     pub trace: Option<Spanned<String>>,
     /// Replays this trace.
     pub replay: Option<Spanned<String>>,
+    /// Gives the memory of this trace back.
+    pub release: Option<Spanned<String>>,
     /// The command queue that it goes into, 0 or 1; 0 unless given.
     pub queue: Option<Spanned<i64>>,
     /// The input whose array is written; the buffer itself unless given.
@@ -79,6 +81,8 @@ pub enum Step {
     Trace { name: String, launches: Vec<LaunchTable> },
     /// Replays a trace so many times.
     Replay { trace: String, times: u32, blocking: Blocking },
+    /// Releases a trace.
+    Release { trace: String },
 }
 
 impl Step {
@@ -93,6 +97,7 @@ impl Step {
             Self::Synchronize { .. } => Action::Synchronize.name(),
             Self::Trace { .. } => Action::Trace.name(),
             Self::Replay { .. } => Action::Replay.name(),
+            Self::Release { .. } => Action::Release.name(),
         }
     }
     /// What it names: the input of a write, a launch, what a read, an event or a trace is called.
@@ -100,7 +105,7 @@ impl Step {
         match self {
             Self::Write { from, .. } => &buffers[*from].name,
             Self::Launch { name, .. } | Self::Read { name, .. } | Self::Trace { name, .. } => name,
-            Self::Replay { trace, .. } => trace,
+            Self::Replay { trace, .. } | Self::Release { trace } => trace,
             Self::Record { event: on } | Self::Wait { on } | Self::Synchronize { on } => on,
         }
     }
@@ -115,6 +120,13 @@ impl Step {
     pub(super) fn trace(&self) -> Option<&str> {
         match self {
             Self::Trace { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+    /// The name of the trace that it releases.
+    pub(super) fn released(&self) -> Option<&str> {
+        match self {
+            Self::Release { trace } => Some(trace),
             _ => None,
         }
     }
@@ -152,11 +164,23 @@ enum Action {
     Synchronize,
     Trace,
     Replay,
+    Release,
 }
 
 impl Action {
-    const ALL: [Self; 8] =
-        [Self::Write, Self::Launch, Self::Read, Self::Record, Self::Wait, Self::Synchronize, Self::Trace, Self::Replay];
+    const ALL: [Self; 9] = [
+        Self::Write,
+        Self::Launch,
+        Self::Read,
+        Self::Record,
+        Self::Wait,
+        Self::Synchronize,
+        Self::Trace,
+        Self::Replay,
+        Self::Release,
+    ];
+    /// Those that go into the queue that the step names.
+    const QUEUED: [Self; 6] = [Self::Write, Self::Launch, Self::Read, Self::Record, Self::Wait, Self::Trace];
 
     const fn name(self) -> &'static str {
         match self {
@@ -168,6 +192,7 @@ impl Action {
             Self::Synchronize => "synchronize",
             Self::Trace => "trace",
             Self::Replay => "replay",
+            Self::Release => "release",
         }
     }
     fn of(self, decl: &StepDecl) -> Option<&Spanned<String>> {
@@ -180,6 +205,7 @@ impl Action {
             Self::Synchronize => &decl.synchronize,
             Self::Trace => &decl.trace,
             Self::Replay => &decl.replay,
+            Self::Release => &decl.release,
         };
         value.as_ref()
     }
@@ -253,9 +279,12 @@ impl Planner<'_> {
         let step = match action {
             Action::Trace => self.trace(what, decl, named, before, whole)?,
             Action::Replay => {
-                let (step, of) = self.replay(what, decl, before, whole)?;
-                queue = of;
-                step
+                queue = self.captured(what, before, whole)?.queue;
+                self.replay(what, decl)?
+            }
+            Action::Release => {
+                queue = self.captured(what, before, whole)?.queue;
+                Step::Release { trace: what.get_ref().clone() }
             }
             _ => self.command(action, what, decl, named, (before, whole))?,
         };
@@ -335,9 +364,8 @@ impl Planner<'_> {
         only("name", &[Action::Read], decl.name.as_ref().map(Spanned::span))?;
         only("launches", &[Action::Trace], decl.launches.as_ref().map(Spanned::span))?;
         only("times", &[Action::Replay], decl.times.as_ref().map(Spanned::span))?;
-        // A replay is of the queue of its trace, and a host that waits is of none.
-        let queued = Action::ALL.into_iter().filter(|&one| one != Action::Synchronize && one != Action::Replay);
-        only("queue", &queued.collect::<Vec<_>>(), decl.queue.as_ref().map(Spanned::span))?;
+        // A trace stays in its queue, and a host that waits is of none.
+        only("queue", &Action::QUEUED, decl.queue.as_ref().map(Spanned::span))?;
         let moving = [Action::Write, Action::Launch, Action::Read, Action::Replay];
         only("blocking", &moving, decl.blocking.as_ref().map(Spanned::span))?;
         Ok((action, what))

@@ -1,10 +1,9 @@
-//! Steps that capture launches in a trace and replay it.
+//! Steps that capture launches in a trace, replay it and release it.
 
 use super::check::Planner;
 use super::steps::{Named, PlannedStep, Step, StepDecl};
 use super::wrong::consequence;
 use crate::failure::Outcome;
-use tilework_runtime::QueueId;
 use toml::Spanned;
 
 /// Replays that one step may ask for.
@@ -47,23 +46,30 @@ impl Planner<'_> {
         Ok(Step::Trace { name: name.get_ref().clone(), launches })
     }
 
-    /// A step that replays a trace, and the trace's queue.
-    pub(super) fn replay(
+    /// The step that captures the trace of this name, which no step before this one releases.
+    pub(super) fn captured<'s>(
         &self,
         name: &Spanned<String>,
-        decl: &StepDecl,
-        before: &[PlannedStep],
+        before: &'s [PlannedStep],
         whole: bool,
-    ) -> Outcome<(Step, Option<QueueId>)> {
-        let Some(trace) = before.iter().find(|other| other.step.trace() == Some(name.get_ref())) else {
-            if !whole {
-                return Err(consequence());
+    ) -> Outcome<&'s PlannedStep> {
+        let text = name.get_ref().as_str();
+        if before.iter().any(|other| other.step.released() == Some(text)) {
+            return self.fail(name.span(), format!("trace \"{text}\" is released before this step"));
+        }
+        match before.iter().find(|other| other.step.trace() == Some(text)) {
+            Some(trace) => Ok(trace),
+            None if !whole => Err(consequence()),
+            None => {
+                let names: Vec<&str> = before.iter().filter_map(|other| other.step.trace()).collect();
+                let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                self.fail(name.span(), format!("no trace \"{text}\" before this step; there are: {names}"))
             }
-            let names: Vec<&str> = before.iter().filter_map(|other| other.step.trace()).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return self
-                .fail(name.span(), format!("no trace \"{}\" before this step; there are: {names}", name.get_ref()));
-        };
+        }
+    }
+
+    /// A step that replays a trace.
+    pub(super) fn replay(&self, name: &Spanned<String>, decl: &StepDecl) -> Outcome<Step> {
         let times = match &decl.times {
             None => 1,
             Some(times) => match u32::try_from(*times.get_ref()).ok().filter(|times| (1..=MAX_REPLAYS).contains(times))
@@ -75,7 +81,6 @@ impl Planner<'_> {
                 }
             },
         };
-        let step = Step::Replay { trace: name.get_ref().clone(), times, blocking: decl.blocking() };
-        Ok((step, trace.queue))
+        Ok(Step::Replay { trace: name.get_ref().clone(), times, blocking: decl.blocking() })
     }
 }

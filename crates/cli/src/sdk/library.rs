@@ -39,6 +39,16 @@ sources! {
         "src/sync.rs" "src/thread.rs" "src/topk.rs" "src/unpack.rs";
 }
 
+/// Whether a source file is one of the library, here or in a folder of `tilework sdk`.
+pub fn is_library(file: &str) -> bool {
+    let within = |known: &'static str| known.split_once('/').map_or(known, |(_, within)| within);
+    let is = |known: &'static str, root: &str| {
+        let before = file.strip_suffix(within(known)).and_then(|before| before.strip_suffix(root));
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    LIBRARY.iter().any(|(known, _)| ["library/", "firmware/", "crates/"].iter().any(|root| is(known, root)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +62,18 @@ mod tests {
             } else {
                 found.push(path.strip_prefix(root).unwrap().to_str().unwrap().to_owned());
             }
+        }
+    }
+
+    #[test]
+    fn files_of_the_library_are_told_from_others() {
+        for file in ["./firmware/rt/src/reg.rs", "/home/me/sdk/rust/library/rt/src/noc.rs", "crates/abi/src/noc.rs"] {
+            assert!(is_library(file), "{file}");
+        }
+        for file in
+            ["src/main.rs", "mylibrary/rt/src/reg.rs", "rt/src/reg.rs", "./firmware/kernels/spin/src/main.rs", ""]
+        {
+            assert!(!is_library(file), "{file}");
         }
     }
 

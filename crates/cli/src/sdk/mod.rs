@@ -8,6 +8,8 @@ mod constants;
 mod header;
 mod library;
 
+pub use library::is_library;
+
 use crate::answer::{Answer, ReportArgs};
 use crate::array::Array;
 use crate::failure::{Failure, Outcome};

@@ -2,10 +2,9 @@
 
 use super::{Device, Running};
 use crate::RuntimeError;
-use crate::explain::{Lane, Scene};
+use crate::explain::{Lane, Scene, StoppedState};
 use crate::queue::{CommandQueue, Sent, Waited};
 use std::rc::Rc;
-use tilework_abi::convert::usize_of;
 use tilework_driver::{DriverError, HostLink, Inspect, LinkError};
 
 impl<C: HostLink> Device<C> {
@@ -17,21 +16,29 @@ impl<C: HostLink> Device<C> {
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
         let assertion = self.last_prints();
-        let parked: Vec<Running> = self.parked.in_flight.iter().cloned().collect();
+        let parked = self.parked.in_flight.programs();
         let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
         let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));
         let scene = self.scene((first, batch, &own_sent), (&parked, &parked_sent));
+        let state = if self.config.remember_programs { scene.state() } else { None };
         let error = match stopped {
             Waited::Other(error) => error,
             Waited::Interrupted { cycles } => RuntimeError::Interrupted(Box::new(scene.budget(cycles, true))),
             Waited::Link(error) => Self::explain_link(error, scene),
         };
+        self.state = state;
         self.note(match assertion {
             Some(line) if error.is_fatal() => {
                 RuntimeError::Assertion { line: Box::new(line), stopped: Box::new(error) }
             }
             _ => error,
         })
+    }
+
+    /// What the cores did when a call was stopped last. Of a chip that can be looked into, if
+    /// [`DeviceConfig::remember_programs`](crate::DeviceConfig::remember_programs) asked for it.
+    pub fn state(&self) -> Option<&StoppedState> {
+        self.state.as_ref()
     }
 
     fn explain_link(error: LinkError, mut scene: Scene) -> RuntimeError {
@@ -56,7 +63,7 @@ impl<C: HostLink> Device<C> {
         (first, batch, sent): (usize, &'a [Running], &'a [Sent]),
         (parked, parked_sent): (&'a [Running], &'a [Sent]),
     ) -> Scene<'a> {
-        let first_parked = usize_of(self.parked.first_in_flight);
+        let first_parked = self.parked.in_flight.first();
         let parked = |queue| Lane { queue, sent: parked_sent, first: first_parked, batch: parked };
         Scene {
             board: self.config.board,

@@ -177,7 +177,8 @@ impl<C: HostLink> Device<C> {
         if let Some(order) = &mut self.order {
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
         }
-        self.add_in_flight(running);
+        self.remember(&running);
+        self.in_flight.push(running.into());
         let records = self.with_queue(|queue, card, patience| push_all(queue, card, launched.records, patience))?;
         if let Some(launcher) = &mut self.launcher {
             records.into_iter().for_each(|record| launcher.reuse(record));
@@ -212,7 +213,8 @@ impl<C: HostLink> Device<C> {
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
             order.settle(self.at, [sub].into_iter());
         }
-        self.add_in_flight(running);
+        self.remember(&running);
+        self.in_flight.push(running.into());
         self.with_queue(|queue, card, patience| {
             let program = usize_of(queue.begin_program());
             commands.into_iter().try_for_each(|command| queue.push(card, Some(program), command, patience))
@@ -437,14 +439,6 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(Waited::Link(e), &[]))
     }
 
-    /// Notes a program that is put into the queue.
-    pub(super) fn add_in_flight(&mut self, running: Running) {
-        self.remember(&running);
-        // More programs than memory holds would be needed to pass the end of the count.
-        self.cycles_in_flight += running.usual_cycles();
-        self.in_flight.push_back(running);
-    }
-
     fn notice(&mut self) -> Result<(), RuntimeError> {
         if self.queues().all(CommandQueue::is_idle) {
             return Ok(());
@@ -467,8 +461,8 @@ impl<C: HostLink> Device<C> {
     ) -> Result<T, RuntimeError> {
         self.tell_memory();
         // What the queue waits for may be under way in the other.
-        let programs = self.in_flight.len() + self.parked.in_flight.len();
-        let programs_cycles = self.cycles_in_flight.saturating_add(self.parked.cycles_in_flight);
+        let programs = self.in_flight.count() + self.parked.in_flight.count();
+        let programs_cycles = self.in_flight.cycles().saturating_add(self.parked.in_flight.cycles());
         let bytes = self.transfer_bytes + self.parked.transfer_bytes;
         let usual = programs_cycles.max(super::LEAST_CYCLES).saturating_add(CYCLES_PER_BYTE * bytes as Cycle);
         let budget = self.config.max_cycles.unwrap_or(usual);
@@ -484,12 +478,8 @@ impl<C: HostLink> Device<C> {
         self.note_all_completed();
         let result = result.and_then(|value| self.check_invariants().map(|()| value));
         result.map_err(|e| {
-            let running = std::mem::take(&mut self.in_flight);
-            let batch: Vec<_> = running.into();
-            let first = usize_of(self.first_in_flight);
-            let error = self.explain_from(e, first, &batch);
-            self.in_flight = batch.into();
-            error
+            let (first, batch) = (self.in_flight.first(), self.in_flight.programs());
+            self.explain_from(e, first, &batch)
         })
     }
 }
@@ -510,12 +500,7 @@ impl<C: HostLink> Device<C> {
         if queue.is_idle() {
             self.transfer_bytes = 0;
         }
-        let done = usize_of(queue.completed_programs() - self.first_in_flight).min(self.in_flight.len());
-        for running in self.in_flight.drain(..done) {
-            self.cycles_in_flight -= running.usual_cycles();
-            self.programs += running.launches;
-        }
-        self.first_in_flight += done as u64;
+        self.programs += self.in_flight.end(queue.completed_programs());
     }
 }
 

@@ -48,7 +48,10 @@ enum Broken {
 impl<C: HostLink> Device<C> {
     /// Checks the queue, in debug builds.
     pub(super) fn check_invariants(&self) -> Result<(), Waited> {
-        let Some(chip) = self.card.link().inspect().filter(|_| self.checked) else { return Ok(()) };
+        if !self.checked {
+            return Ok(());
+        }
+        let Some(chip) = self.card.link().inspect() else { return Ok(()) };
         let (layout, board) = (self.config.layout, self.config.board);
         // Until a command is known to be done, what the host wrote at the start may be on its way.
         for queue in self.queues().filter(|queue| queue.completed() > 0) {

@@ -10,6 +10,7 @@ mod bank_table;
 mod blame;
 mod close;
 mod enqueue;
+mod in_flight;
 mod invariants;
 mod notes;
 mod on_queue;
@@ -26,6 +27,7 @@ mod trace;
 mod transfer;
 
 pub use bank_table::{bank_table, l1_banks};
+use in_flight::InFlight;
 use on_queue::Lane;
 pub use on_queue::OnQueue;
 use order::Order;
@@ -40,6 +42,7 @@ pub use sub_device::{SubDevice, SubDeviceError, SubDeviceId};
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};
 use crate::elf::{Exports, FirmwareImage};
+use crate::explain::StoppedState;
 use crate::firmware::FirmwareSet;
 use crate::log;
 use crate::lower::Lowering;
@@ -48,7 +51,6 @@ use crate::prebuilt::{self, CqKernels};
 use crate::prints::Prints;
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::addr::{Cycle, DramAddr, L1Addr};
@@ -134,7 +136,8 @@ pub struct DeviceConfig {
     pub core_timing: bool,
     /// Whether all records are kept ([`Device::captured`]).
     pub capture: bool,
-    /// Whether launched programs are remembered ([`Device::code_at`]).
+    /// Whether launched programs are remembered, and what the cores did when a call was stopped
+    /// ([`Device::code_at`], [`Device::state`]).
     pub remember_programs: bool,
     /// How programs become commands.
     pub lowering: Lowering,
@@ -284,11 +287,8 @@ pub struct Device<C> {
     tracing: trace::Tracing,
     /// Its number in this process, which its events carry.
     number: u64,
-    /// Programs in the queue, oldest first, and the number of the oldest.
-    in_flight: VecDeque<Running>,
-    first_in_flight: u64,
-    /// The cycles that the budget of a wait has for them.
-    cycles_in_flight: Cycle,
+    /// Programs in the queue.
+    in_flight: InFlight,
     /// Bytes of the transfers in the queue.
     transfer_bytes: usize,
     /// Programs run to their end.
@@ -299,6 +299,8 @@ pub struct Device<C> {
     prints: Prints,
     /// The programs that were launched, if they are to be remembered.
     launched: Option<ran::Launched>,
+    /// What the cores did when a call was stopped.
+    state: Option<StoppedState>,
     /// Why the device is unusable.
     lost: Option<RuntimeError>,
 }
@@ -386,15 +388,14 @@ impl<C: HostLink> Device<C> {
             launcher,
             tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
-            in_flight: VecDeque::new(),
-            first_in_flight: 0,
-            cycles_in_flight: 0,
+            in_flight: InFlight::default(),
             transfer_bytes: 0,
             programs: 0,
             launches: 0,
             progress: None,
             prints: Prints::default(),
             launched: config.remember_programs.then(ran::Launched::default),
+            state: None,
             lost: None,
         };
         device.tell_firmware();

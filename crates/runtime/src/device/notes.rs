@@ -49,6 +49,12 @@ impl<C: HostLink> Device<C> {
         }
     }
 
+    /// Shows those who observe the chip all that has happened so far.
+    pub fn settle_observers(&mut self) {
+        self.tell_memory();
+        self.card.link_mut().settle_observers();
+    }
+
     /// Tells of a launch that is about to be put into a queue.
     pub(super) fn tell_launch(&mut self, queue: Option<QueueId>, running: &Running) {
         self.tell_launch_with(queue, &running.program, &running.layout, || running.program.argument_words());

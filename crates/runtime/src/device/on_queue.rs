@@ -6,6 +6,7 @@
 //! ([`Device::select`]); so a call is written once and works on both. Whoever waits notices the
 //! completions of both queues ([`Patience::beside`](crate::queue::Patience::beside)).
 
+use super::in_flight::InFlight;
 use super::{Device, RunReport, Running};
 use crate::RuntimeError;
 use crate::cache::Prepared;
@@ -14,8 +15,6 @@ use crate::memory::Buffer;
 use crate::program::Program;
 use crate::queue::CommandQueue;
 use crate::trace::{CallSite, Trace, TraceCapture};
-use std::collections::VecDeque;
-use tilework_abi::addr::Cycle;
 use tilework_abi::cq::layout::QueueId;
 use tilework_cq::DispatchCommand;
 use tilework_driver::HostLink;
@@ -24,11 +23,8 @@ use tilework_driver::HostLink;
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     pub queue: Option<CommandQueue>,
-    /// Programs in the queue, oldest first, and the number of the oldest.
-    pub in_flight: VecDeque<Running>,
-    pub first_in_flight: u64,
-    /// Cycles that the usual budget has for all of them.
-    pub cycles_in_flight: Cycle,
+    /// Programs in the queue.
+    pub in_flight: InFlight,
     /// Bytes of the transfers in the queue.
     pub transfer_bytes: usize,
 }
@@ -53,8 +49,6 @@ impl<C: HostLink> Device<C> {
         if queue != before {
             std::mem::swap(&mut self.queue, &mut self.parked.queue);
             std::mem::swap(&mut self.in_flight, &mut self.parked.in_flight);
-            std::mem::swap(&mut self.first_in_flight, &mut self.parked.first_in_flight);
-            std::mem::swap(&mut self.cycles_in_flight, &mut self.parked.cycles_in_flight);
             std::mem::swap(&mut self.transfer_bytes, &mut self.parked.transfer_bytes);
             self.at = queue;
         }
@@ -72,17 +66,30 @@ impl<C: HostLink> Device<C> {
     /// The queues of the device, as far as they have been started, the first one first; none under
     /// slow dispatch.
     pub fn queues(&self) -> impl Iterator<Item = &CommandQueue> {
-        QueueId::ALL.into_iter().filter_map(|id| self.lane(id).0)
+        QueueId::ALL.into_iter().filter_map(|id| self.queue_of(id))
     }
 
-    /// Queue `id`, with the programs in it and the number of the first of them.
-    pub(super) fn lane(&self, id: QueueId) -> (Option<&CommandQueue>, &VecDeque<Running>, u64) {
-        if id == self.at {
-            (self.queue.as_ref(), &self.in_flight, self.first_in_flight)
-        } else {
-            let lane = &self.parked;
-            (lane.queue.as_ref(), &lane.in_flight, lane.first_in_flight)
+    /// Queue `id`, if it is started.
+    pub(super) fn queue_of(&self, id: QueueId) -> Option<&CommandQueue> {
+        if id == self.at { self.queue.as_ref() } else { self.parked.queue.as_ref() }
+    }
+
+    /// Runs what `lay_out` gives on the present queue, beside whatever is under way in the other,
+    /// for the call `call`.
+    fn run_beside(
+        &mut self,
+        (call, at): (&'static str, CallSite),
+        lay_out: impl FnOnce(&mut Self) -> Result<Vec<Running>, RuntimeError>,
+    ) -> Result<RunReport, RuntimeError> {
+        self.outside_capture(call, at)?;
+        self.alive()?;
+        self.with_all_sub_devices(Self::finish_queue)?;
+        let before = self.statistics();
+        let running = lay_out(self)?;
+        for running in &running {
+            self.meet(&running.program.name, &running.layout.cores)?;
         }
+        self.run_all(running, &before)
     }
 
     /// The place of queue `id`.
@@ -122,7 +129,7 @@ impl<C: HostLink> OnQueue<'_, C> {
 
     /// The queue itself, under fast dispatch.
     pub fn queue(&self) -> Option<&CommandQueue> {
-        self.device.lane(self.queue).0
+        self.device.queue_of(self.queue)
     }
 
     /// All records of the queue so far, if the configuration asks for them.
@@ -202,7 +209,17 @@ impl<C: HostLink> OnQueue<'_, C> {
     #[track_caller]
     pub fn run(&mut self, programs: &[Program]) -> Result<RunReport, RuntimeError> {
         let at = CallSite::here();
-        self.with(|device| device.run_beside(programs, at))
+        self.with(|device| device.run_beside(("run", at), |device| device.lay_out(programs)))
+    }
+
+    /// [`Device::run_prepared`] on this queue, which waits as [`OnQueue::run`] does.
+    ///
+    /// # Errors
+    /// As there; a program that would meet one of the other queue.
+    #[track_caller]
+    pub fn run_prepared(&mut self, programs: &[&Prepared]) -> Result<RunReport, RuntimeError> {
+        let at = CallSite::here();
+        self.with(|device| device.run_beside(("run_prepared", at), |device| device.lay_out_prepared(programs)))
     }
 
     /// [`Device::enqueue_commands`] on this queue.

@@ -134,19 +134,6 @@ impl<C: HostLink> Device<C> {
         self.on(QueueId::FIRST, |device| device.run_all(running, &before))
     }
 
-    /// Runs programs on the present queue, beside whatever is under way in the other.
-    pub(super) fn run_beside(&mut self, programs: &[Program], at: CallSite) -> Result<RunReport, RuntimeError> {
-        self.outside_capture("run", at)?;
-        self.alive()?;
-        self.with_all_sub_devices(Self::finish_queue)?;
-        let before = self.statistics();
-        let running = self.lay_out(programs)?;
-        for running in &running {
-            self.meet(&running.program.name, &running.layout.cores)?;
-        }
-        self.run_all(running, &before)
-    }
-
     pub(super) fn run_all(&mut self, running: Vec<Running>, before: &Statistics) -> Result<RunReport, RuntimeError> {
         let mut progress = self.progress.take();
         let result = self.run_batches(&running, &mut progress);
@@ -211,15 +198,7 @@ impl<C: HostLink> Device<C> {
         self.alive()?;
         self.finish_everything()?;
         let before = self.statistics();
-        let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
-        let mut running = Vec::with_capacity(programs.len());
-        for &prepared in programs {
-            let mut prepared = prepared.clone();
-            launcher.place_cbs(&mut prepared, self.memory.l1())?;
-            self.sub_devices.holding(prepared.name(), &prepared.plain_layout().cores)?;
-            running.push(prepared);
-        }
-        let running = running.into_iter().map(Running::prepared).collect();
+        let running = self.lay_out_prepared(programs)?;
         self.on(QueueId::FIRST, |device| device.run_all(running, &before))
     }
 
@@ -249,7 +228,7 @@ impl<C: HostLink> Device<C> {
         self.expect_prints(program)
     }
 
-    fn lay_out(&mut self, programs: &[Program]) -> Result<Vec<Running>, RuntimeError> {
+    pub(super) fn lay_out(&mut self, programs: &[Program]) -> Result<Vec<Running>, RuntimeError> {
         let mut running = Vec::with_capacity(programs.len());
         for program in programs {
             self.check_kernels(program)?;
@@ -260,6 +239,18 @@ impl<C: HostLink> Device<C> {
         }
         for running in &running {
             self.sub_devices.holding(&running.program.name, &running.layout.cores)?;
+        }
+        Ok(running)
+    }
+
+    pub(super) fn lay_out_prepared(&self, programs: &[&Prepared]) -> Result<Vec<Running>, RuntimeError> {
+        let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
+        let mut running = Vec::with_capacity(programs.len());
+        for &prepared in programs {
+            let mut prepared = prepared.clone();
+            launcher.place_cbs(&mut prepared, self.memory.l1())?;
+            self.sub_devices.holding(prepared.name(), &prepared.plain_layout().cores)?;
+            running.push(Running::prepared(prepared));
         }
         Ok(running)
     }

@@ -10,7 +10,7 @@ use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
 use tilework_abi::convert::{u8_of, u16_of};
 use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, QueueId, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host};
-use tilework_abi::cq::tiles::{DispatchLayout, Part, Queues};
+use tilework_abi::cq::tiles::{Part, Queues};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
 use tilework_abi::noc::NocXy;
@@ -89,7 +89,7 @@ impl<C: HostLink> Device<C> {
             let mut queue = CommandQueue::of(board, queues, id, self.number, region, capture);
             queue.initialise(&mut self.card)?;
             self.tell_queue(id);
-            start_kernels_of(&mut self.card, board, (queues, id), &self.map, &self.cq_kernels, 0)?;
+            start_queue_kernels(&mut self.card, board, (queues, id), &self.map, &self.cq_kernels, 0)?;
             *self.place_of(id) = Some(queue);
         }
         Ok(())
@@ -125,24 +125,12 @@ pub fn load_tiles<C: HostLink>(
     Ok(card.release_brisc(&tiles)?)
 }
 
-/// Writes the images of a single queue's cores and starts them. All counts of pages and
-/// notifications begin `counted` above the usual: zero, except in tests of their wrap.
+/// Writes the images of the cores of queue `id`, one of `queues`, and starts them. All counts of
+/// pages and notifications begin `counted` above the usual: zero, except in tests of their wrap.
 ///
 /// # Errors
 /// The link failed, or a kernel cannot be moved to its place.
 pub fn start_queue_kernels<C: HostLink>(
-    card: &mut Card<C>,
-    board: Board,
-    layout: DispatchLayout,
-    map: &MemoryMap,
-    kernels: &CqKernels,
-    counted: i16,
-) -> Result<(), Waited> {
-    start_kernels_of(card, board, (layout.queues(1), QueueId::FIRST), map, kernels, counted)
-}
-
-/// The same for queue `id` of several.
-fn start_kernels_of<C: HostLink>(
     card: &mut Card<C>,
     board: Board,
     (queues, id): (Queues, QueueId),

@@ -5,6 +5,7 @@
 //! the capture is given up: waiting, events, transfers, accesses to L1, and programs that are
 //! not on the workers.
 
+use super::in_flight::Flight;
 use super::{Device, Running, SubDeviceId};
 use crate::RuntimeError;
 use crate::cache::{self, Prepared};
@@ -72,7 +73,7 @@ struct Live {
     name: TraceName,
     of: Of,
     stored: Option<InDram>,
-    programs: Vec<Running>,
+    flight: Flight,
     launches: Vec<usize>,
 }
 
@@ -183,7 +184,7 @@ impl<C: HostLink> Device<C> {
                 (sequence, Some(captured))
             }
             (Recorded::Plain(sequence), _) => (sequence, None),
-            _ => return Ok(Live { name, of, stored: None, programs, launches }),
+            _ => return Ok(Live { name, of, stored: None, flight: Flight::new(programs.into()), launches }),
         };
         sequence.end()?;
         let Sequence { bytes, mut sent, subordinate } = sequence;
@@ -201,7 +202,18 @@ impl<C: HostLink> Device<C> {
             // What cannot be freed was never allocated.
             let _ = self.memory.free(&buffer);
         })?;
-        Ok(Live { name, of, stored: Some(InDram { commands, buffer, cached }), programs, launches })
+        let stored = Some(InDram { commands, buffer, cached });
+        Ok(Live { name, of, stored, flight: Flight::new(programs.into()), launches })
+    }
+
+    /// Tells of the launches of a replay those who want to know of them.
+    fn tell_replay(&mut self, live: &Live) {
+        if self.launched.is_none() && !self.card.link().listens() {
+            return;
+        }
+        let programs = live.flight.programs();
+        programs.iter().for_each(|running| self.remember(running));
+        live.launches.iter().for_each(|&launch| self.tell_launch(Some(self.at), &programs[launch]));
     }
 
     /// Runs the programs of a trace as they were captured, behind everything that was enqueued
@@ -220,22 +232,24 @@ impl<C: HostLink> Device<C> {
         let Some(InDram { commands, cached, .. }) = &live.stored else { return self.replay_slow(&live) };
         let sub = live.of.sub.unwrap_or_default();
         if let Some(order) = &mut self.order {
-            for running in &live.programs {
+            for running in live.flight.programs() {
                 order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
             }
             // Its last command waits for its programs.
             order.settle(self.at, [sub].into_iter());
         }
+        let mut noticed = true;
         if let (Some(launcher), Some(cached)) = (&mut self.launcher, cached) {
             launcher.select(self.at, sub)?;
             let records = launcher.replay(live.name.number, cached)?;
             if !records.is_empty() {
+                noticed = false;
                 self.with_queue(|queue, card, patience| super::enqueue::push_all(queue, card, records, patience))?;
             }
         }
-        live.launches.iter().for_each(|&launch| self.tell_launch(Some(self.at), &live.programs[launch]));
-        live.programs.iter().for_each(|running| self.add_in_flight(running.clone()));
-        self.with_queue(|queue, card, patience| queue.execute(card, commands, patience))?;
+        self.tell_replay(&live);
+        self.in_flight.push(live.flight.clone());
+        self.with_queue(|queue, card, patience| queue.execute(card, commands, noticed, patience))?;
         self.check_queue()?;
         if blocking == Blocking::Yes { self.finish_queue() } else { Ok(()) }
     }
@@ -251,11 +265,13 @@ impl<C: HostLink> Device<C> {
         if live.of.division != self.sub_devices.division() {
             return Err(TraceError::OtherSubDevices { trace, call: CALL, at }.into());
         }
-        live.programs.iter().try_for_each(|running| self.meet(&running.program.name, &running.layout.cores).map(|_| ()))
+        let (queue, programs) = (self.at, live.flight.programs());
+        let Some(order) = &mut self.order else { return Ok(()) };
+        programs.iter().try_for_each(|running| order.check(queue, &running.program.name, &running.layout.cores))
     }
 
     fn replay_slow(&mut self, live: &Live) -> Result<(), RuntimeError> {
-        let running = live.launches.iter().map(|&i| live.programs[i].clone().launched(1)).collect();
+        let running = live.launches.iter().map(|&i| live.flight.programs()[i].clone().launched(1)).collect();
         let before = self.statistics();
         self.run_all(running, &before).map(|_| ())
     }

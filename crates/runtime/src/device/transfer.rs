@@ -130,7 +130,7 @@ impl<C: HostLink> Device<C> {
     /// The pinned region that system memory is a part of.
     fn system_memory(&self) -> Result<Pinned, Waited> {
         // Behind the FIFO of the first queue.
-        let region = self.lane(QueueId::FIRST).0.map(CommandQueue::region);
+        let region = self.queue_of(QueueId::FIRST).map(CommandQueue::region);
         region.ok_or(Waited::Other(RuntimeError::NoQueue))
     }
 

@@ -179,6 +179,14 @@ impl FirmwareImage {
         let (name, processor, text) = (self.name.clone(), self.processor, self.text.clone());
         CodeNote { name, processor, text, local: 0..0, code: Arc::default() }
     }
+    /// Where the code lies in L1.
+    pub fn text(&self) -> Range<u32> {
+        self.text.clone()
+    }
+    /// The ELF file.
+    pub fn elf(&self) -> &Arc<[u8]> {
+        &self.elf
+    }
     /// What kernels may be linked with, on this map.
     pub(crate) fn exports(&self, map: &MemoryMap) -> Exports {
         Exports::read(&self.name, &self.elf, map.bank_table.get())
@@ -392,6 +400,10 @@ impl KernelImage {
     pub fn link_base(&self) -> u32 {
         self.link_base
     }
+    /// The ELF file.
+    pub fn elf(&self) -> &Arc<[u8]> {
+        &self.elf
+    }
 
     /// Whether the loader stores words for it ([`Binding`]), as for kernels of our own.
     pub(crate) fn takes_binding(&self) -> bool {
@@ -427,7 +439,10 @@ impl KernelImage {
     }
 
     /// How far the kernel's local data moves, so that it lies behind that of firmware with `map`.
-    fn local_distance(&self, map: &MemoryMap) -> Result<u32, ElfError> {
+    ///
+    /// # Errors
+    /// No room behind the firmware's data.
+    pub fn local_distance(&self, map: &MemoryMap) -> Result<u32, ElfError> {
         let Some(local) = self.local.as_ref().filter(|_| self.is_self_contained()) else { return Ok(0) };
         let own = kernel_local(self.processor);
         let behind = map.kernel_local[self.processor.index()];
@@ -463,11 +478,6 @@ impl KernelImage {
             prints.bind(&self.name, &mut image, map, self.processor, self.print_number())?;
         }
         Ok(image)
-    }
-
-    /// Its ELF file.
-    pub fn elf(&self) -> &[u8] {
-        &self.elf
     }
 
     /// What observers of a chip are told of the kernel while it is placed at `base`, with firmware

@@ -9,5 +9,7 @@ mod report;
 mod scene;
 mod words;
 
-pub use report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
+pub use report::{
+    BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
+};
 pub(crate) use scene::{Lane, Scene};

@@ -134,6 +134,19 @@ pub struct BudgetReport {
     pub queue: Option<QueueView>,
 }
 
+/// What the cores of a device did when it stopped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoppedState {
+    /// The cores that executed.
+    pub busy: Vec<BusyCore>,
+    /// Those that waited, without idle firmware.
+    pub waiters: Vec<Waiter>,
+    /// Cores whose firmware waited for work.
+    pub idle: usize,
+    /// The command queue, under fast dispatch.
+    pub queue: Option<QueueView>,
+}
+
 /// Tiles by name, or their number when there are many.
 pub(super) fn tiles(list: &[NocXy]) -> String {
     let named: Vec<String> = list.iter().take(NAMED).map(NocXy::to_string).collect();

@@ -1,6 +1,8 @@
 //! The stopped device, and the reports about it.
 
-use super::report::{BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, Waiter, Word};
+use super::report::{
+    BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
+};
 use super::words::{Actor, Meaning};
 use crate::device::{Running, queue_kernels_at};
 use crate::elf::{FirmwareImage, SourceLocation};
@@ -478,6 +480,14 @@ impl<'a> Scene<'a> {
     pub(crate) fn budget(&self, cycles: u64, interrupted: bool) -> BudgetReport {
         let busy = self.chip.map(|chip| self.busy(&chip.busy()));
         BudgetReport { cycles, interrupted, busy, queue: self.blamed().queue_view() }
+    }
+
+    /// What all cores do, of a chip that can be looked into.
+    pub(crate) fn state(&self) -> Option<StoppedState> {
+        let chip = self.chip?;
+        let scene = Self { waiting: chip.waiting().into(), ..self.clone() };
+        let DeadlockReport { waiters, idle, queue, .. } = scene.deadlock(0);
+        Some(StoppedState { busy: self.busy(&chip.busy()), waiters, idle, queue })
     }
 
     /// The cores that execute, those with the same instruction of the same kernel together.

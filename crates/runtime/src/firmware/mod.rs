@@ -123,6 +123,10 @@ impl FirmwareSet {
     pub fn map(&self) -> &MemoryMap {
         &self.map
     }
+    /// The firmware of each core, in the order of [`Processor::ALL`].
+    pub fn images(&self) -> &[FirmwareImage; 5] {
+        &self.images
+    }
 
     /// The bytes of a kernel as a host stores them at `at` for this firmware, a multiple of 16.
     ///

@@ -210,13 +210,14 @@ impl CommandQueue {
     pub fn notice<C: HostLink>(&mut self, card: &mut Card<C>) -> Result<bool, Waited> {
         let mut any = false;
         loop {
-            self.seen = self.region.read32(card.link_mut(), host::CQ_WR.offset().into())?;
-            self.completion.observe(self.seen).map_err(protocol)?;
-            if self.completion.ready() == PageCount::default() {
+            let word = self.region.read32(card.link_mut(), host::CQ_WR.offset().into())?;
+            // Every page up to the word that was seen last has been taken.
+            if word == self.seen {
                 return Ok(any);
             }
-            any = true;
+            self.completion.observe(word).map_err(protocol)?;
             let ended = self.take_pages(card)?;
+            (self.seen, any) = (word, true);
             debug!(target: QUEUE, "cycle {}: {} events and reads end", card.link().cycles(), ended.len());
             self.settle(card, ended);
         }

@@ -37,6 +37,7 @@ use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q;
 use tilework_abi::cq::layout::{QueueId, dispatch_core, host, prefetch_core};
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::tiles::{DispatchLayout, QueueTiles, Queues};
+use tilework_abi::noc::NocXy;
 use tilework_cq::CompletionFifo;
 use tilework_cq::issue::QueueError;
 use tilework_cq::prefetch::Inline;
@@ -56,6 +57,8 @@ pub(crate) fn relay(to: DispatcherSelect, command: &DispatchCommand) -> Result<R
 #[derive(Debug)]
 pub struct CommandQueue {
     tiles: QueueTiles,
+    /// The tile with the prefetch queue's entries.
+    issue_tile: NocXy,
     board: Board,
     /// The tiles that execute dispatch commands, of all queues of the device; none where there is
     /// no other queue. The numbers of events are written to them.
@@ -95,8 +98,10 @@ impl CommandQueue {
     pub fn of(board: Board, queues: Queues, id: QueueId, device: u64, region: Pinned, capture: bool) -> Self {
         let completion = CompletionFifo::new(CompletionRange::new(id.region_noc_base(), host::COMPLETION));
         let dispatcher = |id| queues.layout().queue(id).dispatch_tile(board).encode();
+        let tiles = queues.layout().queue(id);
         Self {
-            tiles: queues.layout().queue(id),
+            tiles,
+            issue_tile: tiles.issue_tile(board),
             board,
             listeners: if queues.count() > 1 { queues.ids().map(dispatcher).collect() } else { Vec::new() },
             device,
@@ -125,7 +130,7 @@ impl CommandQueue {
         for offset in [host::CQ_WR.offset(), host::CQ_RD.offset()] {
             self.region.write32(card.link_mut(), offset.into(), word)?;
         }
-        let prefetch = Target::tile(self.tiles.issue_tile(self.board));
+        let prefetch = Target::tile(self.issue_tile);
         // The prefetcher increments the pointer before it uses it: it starts at the end.
         card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR, PREFETCH_Q.end().get())?;
         let issue = self.id().region_noc_base() + host::ISSUE.offset();
@@ -231,11 +236,29 @@ impl CommandQueue {
         sent: impl IntoIterator<Item = Sent>,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
-        let core = self.tiles.issue_tile(self.board);
+        self.write_record(card, record, false, patience)?;
+        let before = self.sent.len();
+        self.sent.extend(sent.into_iter().map(Batch::One));
+        self.position.commands += (self.sent.len() - before) as u64;
+        Ok(())
+    }
+
+    /// Writes a record to the issue region and announces it. `noticed` says that the host has
+    /// looked for completions and no time of the chip has passed since.
+    fn write_record<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        record: &Record,
+        noticed: bool,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        let core = self.issue_tile;
+        let mut look = !noticed;
         let prepared = loop {
             let quiet = is_quiet(card);
             // The device may have no room for what it has to tell.
-            let noticed = self.notice(card)? | patience.notice_beside(card)?;
+            let noticed = look && self.notice(card)? | patience.notice_beside(card)?;
+            look = true;
             match self.issue.prepare(&mut Entries::new(card, core), record) {
                 Ok(prepared) => break prepared,
                 Err(QueueError::Blocked { .. }) => patience.look_again(card, quiet && !noticed)?,
@@ -255,9 +278,6 @@ impl CommandQueue {
         }
         self.record_bytes += u64::from(record.size());
         trace!(target: QUEUE, "cycle {}: a record of {} bytes", card.link().cycles(), record.size());
-        let before = self.sent.len();
-        self.sent.extend(sent.into_iter().map(Batch::One));
-        self.position.commands += (self.sent.len() - before) as u64;
         self.position.records += 1;
         Ok(())
     }

@@ -88,7 +88,8 @@ impl Stored {
 }
 
 impl CommandQueue {
-    /// Has the prefetcher execute a sequence, behind everything in the queue.
+    /// Has the prefetcher execute a sequence, behind everything in the queue. `noticed` says that
+    /// the host has looked for completions and no time of the chip has passed since.
     ///
     /// # Errors
     /// A device that stopped.
@@ -96,9 +97,10 @@ impl CommandQueue {
         &mut self,
         card: &mut Card<C>,
         stored: &Stored,
+        noticed: bool,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
-        self.push_record(card, &stored.record, [], patience)?;
+        self.write_record(card, &stored.record, noticed, patience)?;
         self.sent.push_back(Batch::Trace(usize_of(self.position.programs), stored.name, Arc::clone(&stored.sent)));
         self.position.commands += stored.sent.len() as u64;
         self.position.programs += stored.programs;

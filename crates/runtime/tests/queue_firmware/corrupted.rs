@@ -4,8 +4,9 @@
 use crate::rig::Rig;
 use std::fmt::Write as _;
 use tilework_abi::board::Board;
-use tilework_abi::cq::layout::{PAGE_SIZE, host};
+use tilework_abi::cq::layout::{PAGE_SIZE, QueueId, host};
 use tilework_abi::cq::status::{Fault, Kernel, decode_error, word};
+use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
 use tilework_cq::completion::{CompletionHeader, read_event};
 use tilework_cq::dispatch::{LinearWrite, PackedTargets, PackedWrite, Packets};
@@ -38,9 +39,9 @@ enum Outcome {
     Budget,
 }
 
-/// Sends a record and an event, and waits.
-fn outcome(record: &[u8], expected: &dyn Fn(&Rig) -> bool) -> Outcome {
-    let mut rig = Rig::boot(Board::P100);
+/// Sends a record and an event to a queue, and waits.
+fn outcome(queue: QueueId, record: &[u8], expected: &dyn Fn(&Rig) -> bool) -> Outcome {
+    let mut rig = Rig::boot_on(Board::P100, DispatchLayout::Dispatcher, queue);
     let at = u64::from(host::CQ_WR.offset());
     let mut seen = rig.region.read32(rig.card.link_mut(), at).unwrap();
     rig.record(record, None);
@@ -81,9 +82,10 @@ fn stopped(rig: &Rig) -> Option<Outcome> {
     errors.into_iter().flatten().next().map(|(kernel, fault)| Outcome::Stopped(kernel, fault))
 }
 
-/// Checks every byte of the first `headers` of a command's record, two corruptions each. `silent`
-/// names the bytes that may lead to a wrong result without an error, and why.
+/// Checks every byte of the first `headers` of a command's record on a queue, two corruptions each.
+/// `silent` names the bytes that may lead to a wrong result without an error, and why.
 fn check(
+    queue: QueueId,
     command: &DispatchCommand,
     headers: usize,
     silent: &[(std::ops::Range<usize>, &str)],
@@ -92,13 +94,13 @@ fn check(
 ) {
     let expected = |rig: &Rig| rig.card.link().l1(worker).unwrap()[ADDR as usize..][..data.len()] == *data;
     let record = Record::dispatch(command).unwrap().bytes().to_vec();
-    assert_eq!(outcome(&record, &expected), Outcome::Right);
+    assert_eq!(outcome(queue, &record, &expected), Outcome::Right);
     let (mut text, mut told, mut wrong) = (String::new(), 0, Vec::new());
     for at in 0..headers {
         for mask in [0x01, 0x90] {
             let mut record = record.clone();
             record[at] ^= mask;
-            let found = outcome(&record, &expected);
+            let found = outcome(queue, &record, &expected);
             writeln!(text, "byte {at:2} ^ {mask:#04x}: {found:?}").unwrap();
             told += u32::from(!matches!(found, Outcome::Right | Outcome::Silent));
             if found == Outcome::Silent && !silent.iter().any(|(bytes, _)| bytes.contains(&at)) {
@@ -106,7 +108,10 @@ fn check(
             }
         }
     }
-    assert!(wrong.is_empty(), "a wrong result without an error for a corrupted byte at {wrong:?}:\n{text}");
+    assert!(
+        wrong.is_empty(),
+        "queue {queue}: a wrong result without an error for a corrupted byte at {wrong:?}:\n{text}"
+    );
     assert!(told >= 8, "only {told} corruptions were told:\n{text}");
 }
 
@@ -129,7 +134,7 @@ fn a_corrupted_byte_in_a_linear_write_is_told() {
         (RELAY + 8..RELAY + 16, "the address"),
         (RELAY + 16..RELAY + 18, "the length, while the page holds so much"),
     ];
-    check(&command, RELAY + 32, &silent, worker, &data);
+    QueueId::ALL.into_iter().for_each(|queue| check(queue, &command, RELAY + 32, &silent, worker, &data));
 }
 
 #[test]
@@ -149,5 +154,5 @@ fn a_corrupted_byte_in_a_packed_write_is_told() {
         (RELAY + 8..RELAY + 12, "the address"),
         (RELAY + 16..RELAY + 20, "the tile"),
     ];
-    check(&command, RELAY + 20, &silent, worker, &data);
+    QueueId::ALL.into_iter().for_each(|queue| check(queue, &command, RELAY + 20, &silent, worker, &data));
 }

@@ -7,7 +7,7 @@ use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{self as cmd, DispatchCmdId};
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_STALL_BIT, SEM_DISPATCH_PAGES};
 use tilework_abi::cq::layout::prefetch_d_core::RECORDS;
-use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, dispatch_core, host};
+use tilework_abi::cq::layout::{QueueId, SEMAPHORE_OFFSET, dispatch_core, host};
 use tilework_abi::cq::prefetch::{BareCmd, PrefetchCmdId, RelayInline};
 use tilework_abi::cq::status::{Fault, Kernel, decode_error, word};
 use tilework_abi::cq::tiles::DispatchLayout;
@@ -43,20 +43,26 @@ pub(crate) fn let_go(rig: &mut Rig, kernel: Kernel) {
     rig.settle();
 }
 
+/// A board with one queue, and the second queue of one with two.
+fn rigs(board: Board, layout: DispatchLayout) -> impl Iterator<Item = Rig> {
+    QueueId::ALL.into_iter().map(move |queue| Rig::boot_on(board, layout, queue))
+}
+
 /// An unknown id stops the dispatcher with the documented words, worked out by hand.
 #[test]
 fn an_unknown_command_stops_the_dispatcher_with_the_documented_error_word() {
-    let mut rig = Rig::boot(Board::P150);
-    rig.event();
-    rig.raw(&[0x77; 16]);
-    rig.send(&DispatchCommand::host_event(99));
-    check_stopped(&mut rig, Kernel::Dispatch, Fault::UnknownCommand, 0x77, 0x1_B000);
-    let core = NocXy::new(16, 3);
-    let words = [0x1_9790, 0x1_9794, 0x1_9798, 0x1_979C].map(|at| rig.l1(core, at));
-    assert_eq!(words, [0xFD02_0001, 0x77, 0x1_B000, 1]);
-    let_go(&mut rig, Kernel::Dispatch);
-    rig.finish();
-    rig.terminate();
+    for (queue, core) in [(QueueId::FIRST, NocXy::new(16, 3)), (QueueId::SECOND, NocXy::new(16, 5))] {
+        let mut rig = Rig::boot_on(Board::P150, DispatchLayout::Dispatcher, queue);
+        rig.event();
+        rig.raw(&[0x77; 16]);
+        rig.send(&DispatchCommand::host_event(99));
+        check_stopped(&mut rig, Kernel::Dispatch, Fault::UnknownCommand, 0x77, 0x1_B000);
+        let words = [0x1_9790, 0x1_9794, 0x1_9798, 0x1_979C].map(|at| rig.l1(core, at));
+        assert_eq!(words, [0xFD02_0001, 0x77, 0x1_B000, 1]);
+        let_go(&mut rig, Kernel::Dispatch);
+        rig.finish();
+        rig.terminate();
+    }
 }
 
 fn packed(count: u16, flags: u8, size: u16) -> Vec<u8> {
@@ -115,49 +121,52 @@ fn refused_by_the_dispatcher() -> Vec<(Vec<u8>, Fault, u32)> {
 
 #[test]
 fn every_command_that_the_dispatcher_cannot_obey_stops_it() {
-    let mut rig = Rig::boot(Board::P100);
-    for (payload, fault, detail) in refused_by_the_dispatcher() {
-        let address = rig.dispatch_address();
-        rig.raw(&payload);
-        check_stopped(&mut rig, Kernel::Dispatch, fault, detail, address);
-        let_go(&mut rig, Kernel::Dispatch);
+    for mut rig in rigs(Board::P100, DispatchLayout::Dispatcher) {
+        for (payload, fault, detail) in refused_by_the_dispatcher() {
+            let address = rig.dispatch_address();
+            rig.raw(&payload);
+            check_stopped(&mut rig, Kernel::Dispatch, fault, detail, address);
+            let_go(&mut rig, Kernel::Dispatch);
+        }
+        rig.finish();
+        rig.terminate();
     }
-    rig.finish();
-    rig.terminate();
 }
 
 /// A write offset that does not exist; let go, the write is done without one.
 #[test]
 fn a_write_offset_out_of_range_stops_the_dispatcher() {
-    let mut rig = Rig::boot(Board::P100);
-    let mut random = Random::new(Board::P100, 15);
-    // Where the index lies in each header.
-    let forms = [(Form::LinearUnicast, 2), (Form::PackedUnicast, 4), (Form::PackedLarge, 6)];
-    for (form, at) in forms {
-        let command = random.write(form, 5000);
-        let mut bytes = command.to_bytes().unwrap();
-        bytes[at] = 4;
-        let address = rig.dispatch_address();
-        rig.raw(&bytes);
-        check_stopped(&mut rig, Kernel::Dispatch, Fault::BadIndex, 4, address);
-        // All offsets are zero.
-        rig.shadow.apply(&command);
-        let_go(&mut rig, Kernel::Dispatch);
+    for mut rig in rigs(Board::P100, DispatchLayout::Dispatcher) {
+        let mut random = Random::beside(Board::P100, rig.queues, 15);
+        // Where the index lies in each header.
+        let forms = [(Form::LinearUnicast, 2), (Form::PackedUnicast, 4), (Form::PackedLarge, 6)];
+        for (form, at) in forms {
+            let command = random.write(form, 5000);
+            let mut bytes = command.to_bytes().unwrap();
+            bytes[at] = 4;
+            let address = rig.dispatch_address();
+            rig.raw(&bytes);
+            check_stopped(&mut rig, Kernel::Dispatch, Fault::BadIndex, 4, address);
+            // All offsets are zero.
+            rig.shadow.apply(&command);
+            let_go(&mut rig, Kernel::Dispatch);
+        }
+        rig.finish();
+        rig.terminate();
     }
-    rig.finish();
-    rig.terminate();
 }
 
 /// A completion pointer that names no host memory is not written through.
 #[test]
 fn a_completion_pointer_to_nowhere_stops_the_dispatcher() {
-    let mut rig = Rig::boot(Board::P100);
-    let core = rig.board.dispatch_core();
-    rig.poke(core, dispatch_core::COMPLETION_Q_WR_PTR, 0x8000_0001);
-    rig.settle();
-    let address = rig.dispatch_address();
-    rig.send(&DispatchCommand::host_event(1));
-    check_stopped(&mut rig, Kernel::Dispatch, Fault::BadCompletionPointer, 0x8000_0001, address);
+    for mut rig in rigs(Board::P100, DispatchLayout::Dispatcher) {
+        let core = rig.dispatch_core();
+        rig.poke(core, dispatch_core::COMPLETION_Q_WR_PTR, 0x8000_0001);
+        rig.settle();
+        let address = rig.dispatch_address();
+        rig.send(&DispatchCommand::host_event(1));
+        check_stopped(&mut rig, Kernel::Dispatch, Fault::BadCompletionPointer, 0x8000_0001, address);
+    }
 }
 
 #[test]
@@ -175,15 +184,16 @@ fn every_command_that_the_subordinate_cannot_obey_stops_it() {
     // Writes, for example, are the dispatcher's.
     let not_built = DispatchCmdId::ALL.into_iter().filter(|id| !id.executed_by().contains(&Kernel::DispatchS));
     let not_built = not_built.map(|id| (vec![id as u8; 32], Fault::UnknownCommand, u32::from(id as u8)));
-    let mut rig = Rig::boot(Board::P150);
-    for (payload, fault, detail) in cases.into_iter().chain(not_built) {
-        let address = rig.subordinate_address();
-        rig.raw_subordinate(&payload);
-        check_stopped(&mut rig, Kernel::DispatchS, fault, detail, address);
-        let_go(&mut rig, Kernel::DispatchS);
+    for mut rig in rigs(Board::P150, DispatchLayout::Dispatcher) {
+        for (payload, fault, detail) in cases.iter().cloned().chain(not_built.clone()) {
+            let address = rig.subordinate_address();
+            rig.raw_subordinate(&payload);
+            check_stopped(&mut rig, Kernel::DispatchS, fault, detail, address);
+            let_go(&mut rig, Kernel::DispatchS);
+        }
+        rig.finish();
+        rig.terminate();
     }
-    rig.finish();
-    rig.terminate();
 }
 
 /// A record of `size` bytes with a relay header of these fields.
@@ -214,32 +224,35 @@ fn every_record_that_the_prefetcher_cannot_obey_stops_it() {
         // Outside of a command buffer.
         (bare(PrefetchCmdId::ExecBufEnd as u8), Fault::UnknownCommand, 8),
     ];
-    let mut rig = Rig::boot(Board::P100);
-    for (record, fault, detail) in cases {
-        let address = CMDDAT_Q.base().get() + rig.cmddat_place(64);
-        rig.raw_prefetch(&record);
-        check_stopped(&mut rig, Kernel::Prefetch, fault, detail, address);
-        let_go(&mut rig, Kernel::Prefetch);
+    for mut rig in rigs(Board::P100, DispatchLayout::Dispatcher) {
+        for (record, fault, detail) in &cases {
+            let address = CMDDAT_Q.base().get() + rig.cmddat_place(64);
+            rig.raw_prefetch(record);
+            check_stopped(&mut rig, Kernel::Prefetch, *fault, *detail, address);
+            let_go(&mut rig, Kernel::Prefetch);
+        }
+        rig.finish();
+        rig.terminate();
     }
-    rig.finish();
-    rig.terminate();
 }
 
 /// More than the subordinate's ring can ever take at once, in relays without a flush.
 #[test]
 fn a_command_longer_than_the_subordinates_ring_stops_the_prefetcher() {
-    let mut rig = Rig::boot(Board::P100);
-    rig.raw_subordinate_open(&vec![1; 100 * 256]);
-    let address = CMDDAT_Q.base().get() + rig.cmddat_place(29 * 256 + 64) + 16;
-    rig.raw_subordinate_open(&vec![1; 29 * 256]);
-    check_stopped(&mut rig, Kernel::Prefetch, Fault::RelayTooLong, 29 * 256, address);
+    for mut rig in rigs(Board::P100, DispatchLayout::Dispatcher) {
+        rig.raw_subordinate_open(&vec![1; 100 * 256]);
+        let address = CMDDAT_Q.base().get() + rig.cmddat_place(29 * 256 + 64) + 16;
+        rig.raw_subordinate_open(&vec![1; 29 * 256]);
+        check_stopped(&mut rig, Kernel::Prefetch, Fault::RelayTooLong, 29 * 256, address);
+    }
 }
 
 /// Entries that name no record of ours.
 #[test]
 fn entries_that_name_no_record_stop_the_prefetcher() {
-    for entry in [0x4001, 0xC001, PREFETCH_Q_STALL_BIT] {
-        let mut rig = Rig::boot(Board::P100);
+    for (entry, queue) in [0x4001, 0xC001, PREFETCH_Q_STALL_BIT].into_iter().flat_map(|e| QueueId::ALL.map(|q| (e, q)))
+    {
+        let mut rig = Rig::boot_on(Board::P100, DispatchLayout::Dispatcher, queue);
         rig.record(&[0; 64], Some(entry));
         check_stopped(&mut rig, Kernel::Prefetch, Fault::RecordTooLong, entry.into(), PREFETCH_Q.base().get());
     }
@@ -248,42 +261,45 @@ fn entries_that_name_no_record_stop_the_prefetcher() {
 /// A record with the stall flag and no `EXEC_BUF`; let go, the next records are fetched.
 #[test]
 fn a_stall_flag_without_a_command_buffer_stops_the_prefetcher() {
-    let mut rig = Rig::boot(Board::P100);
-    rig.event();
-    let address = PREFETCH_Q.base().get() + 2;
-    let entry = PREFETCH_Q_STALL_BIT | 4;
-    rig.prefetch_as(&PrefetchCommand::SetRingbufferOffset(RingOffset { offset: 0, update_wp: false }), entry);
-    check_stopped(&mut rig, Kernel::Prefetch, Fault::StallEntry, entry.into(), address);
-    let_go(&mut rig, Kernel::Prefetch);
-    rig.finish();
-    rig.terminate();
+    for mut rig in rigs(Board::P100, DispatchLayout::Dispatcher) {
+        rig.event();
+        let address = PREFETCH_Q.base().get() + 2;
+        let entry = PREFETCH_Q_STALL_BIT | 4;
+        rig.prefetch_as(&PrefetchCommand::SetRingbufferOffset(RingOffset { offset: 0, update_wp: false }), entry);
+        check_stopped(&mut rig, Kernel::Prefetch, Fault::StallEntry, entry.into(), address);
+        let_go(&mut rig, Kernel::Prefetch);
+        rig.finish();
+        rig.terminate();
+    }
 }
 
 /// The same for a split prefetcher: its device side stops at the record's header in its ring; let
 /// go, its host side passes on what is behind.
 #[test]
 fn a_stall_flag_without_a_command_buffer_stops_a_split_prefetcher() {
-    let mut rig = Rig::boot_with(Board::P100, DispatchLayout::Split);
-    rig.event();
-    let entry = PREFETCH_Q_STALL_BIT | 4;
-    rig.prefetch_as(&PrefetchCommand::SetRingbufferOffset(RingOffset { offset: 0, update_wp: false }), entry);
-    // The record of the event and that of the command take a page each.
-    let address = RECORDS.base().get() + RECORDS.page_size();
-    check_stopped(&mut rig, Kernel::Prefetch, Fault::StallEntry, entry.into(), address);
-    rig.host_side_released();
-    let_go(&mut rig, Kernel::Prefetch);
-    rig.finish();
-    rig.terminate();
+    for mut rig in rigs(Board::P100, DispatchLayout::Split) {
+        rig.event();
+        let entry = PREFETCH_Q_STALL_BIT | 4;
+        rig.prefetch_as(&PrefetchCommand::SetRingbufferOffset(RingOffset { offset: 0, update_wp: false }), entry);
+        // The record of the event and that of the command take a page each.
+        let address = RECORDS.base().get() + RECORDS.page_size();
+        check_stopped(&mut rig, Kernel::Prefetch, Fault::StallEntry, entry.into(), address);
+        rig.host_side_released();
+        let_go(&mut rig, Kernel::Prefetch);
+        rig.finish();
+        rig.terminate();
+    }
 }
 
 /// What a command buffer of a split prefetcher ends with must reach its host side.
 #[test]
 fn the_end_of_a_command_buffer_that_the_host_side_does_not_see_stops_a_split_prefetcher() {
-    let mut rig = Rig::boot_with(Board::P100, DispatchLayout::Split);
-    rig.begin_buffer();
-    rig.execute_to(&DispatchCommand::Sink, 6, 0);
-    let id = DispatchCmdId::Sink as u32;
-    check_stopped(&mut rig, Kernel::Prefetch, Fault::BadExecBufEnd, id, CMDDAT_Q.base().get());
+    for mut rig in rigs(Board::P100, DispatchLayout::Split) {
+        rig.begin_buffer();
+        rig.execute_to(&DispatchCommand::Sink, 6, 0);
+        let id = DispatchCmdId::Sink as u32;
+        check_stopped(&mut rig, Kernel::Prefetch, Fault::BadExecBufEnd, id, CMDDAT_Q.base().get());
+    }
 }
 
 /// Commands with fields that the prefetcher cannot obey, each with its fault and the
@@ -368,29 +384,40 @@ fn refused_by_the_prefetcher() -> Vec<(Vec<u8>, Fault, u32)> {
 
 #[test]
 fn every_field_that_the_prefetcher_cannot_obey_stops_it() {
-    let mut rig = Rig::boot(Board::P100);
-    for (mut record, fault, detail) in refused_by_the_prefetcher() {
-        record.resize(64, 0);
-        let address = CMDDAT_Q.base().get() + rig.cmddat_place(64);
-        rig.raw_prefetch(&record);
-        check_stopped(&mut rig, Kernel::Prefetch, fault, detail, address);
-        let_go(&mut rig, Kernel::Prefetch);
+    for mut rig in rigs(Board::P100, DispatchLayout::Dispatcher) {
+        for (mut record, fault, detail) in refused_by_the_prefetcher() {
+            record.resize(64, 0);
+            let address = CMDDAT_Q.base().get() + rig.cmddat_place(64);
+            rig.raw_prefetch(&record);
+            check_stopped(&mut rig, Kernel::Prefetch, fault, detail, address);
+            let_go(&mut rig, Kernel::Prefetch);
+        }
+        rig.finish();
+        rig.terminate();
     }
-    rig.finish();
-    rig.terminate();
 }
 
 /// The accounts themselves: a credit that is lost on the way is found.
 #[test]
 #[should_panic(expected = "pages given back")]
 fn a_lost_credit_is_found() {
-    let mut rig = Rig::boot(Board::P100);
+    lose_a_credit(QueueId::FIRST);
+}
+
+#[test]
+#[should_panic(expected = "pages given back")]
+fn a_lost_credit_of_the_second_queue_is_found() {
+    lose_a_credit(QueueId::SECOND);
+}
+
+fn lose_a_credit(queue: QueueId) {
+    let mut rig = Rig::boot_on(Board::P100, DispatchLayout::Dispatcher, queue);
     for _ in 0..100 {
         rig.send(&wait(cmd::WaitFlags::BARRIER, 0, 0, 0));
     }
     rig.event();
     rig.settle();
-    let core = rig.board.prefetch_core();
+    let core = rig.prefetch_core();
     let at = SEM_DISPATCH_PAGES.addr(WORKER.kernel_config.get() + SEMAPHORE_OFFSET);
     let credits = rig.l1(core, at);
     rig.poke(core, at, credits - 1);

@@ -5,6 +5,7 @@ use crate::random::{Form, Random};
 use crate::rig::Rig;
 use crate::{cut, random_step};
 use tilework_abi::board::Board;
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::noc::NocXy;
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{PackedTargets, PackedWrite, Packets};
@@ -13,8 +14,8 @@ use tilework_sim::{ChipConfig, LatePackets};
 /// Longer than any way through the chip, so that any two packets may change places.
 const MOST: u64 = 1_500;
 
-fn late(board: Board, seed: u64) -> Rig {
-    Rig::boot_chip(ChipConfig { late: Some(LatePackets { seed, most: MOST }), ..ChipConfig::new(board) })
+fn late(board: Board, queue: QueueId, seed: u64) -> Rig {
+    Rig::boot_chip(ChipConfig { late: Some(LatePackets { seed, most: MOST }), ..ChipConfig::new(board) }, queue)
 }
 
 /// Whether two tiles or rectangles, as NoC 1 names them, have a tile in common.
@@ -77,10 +78,10 @@ fn step(rig: &mut Rig, random: &mut Random) {
 /// completion pointers that pass their page all show here.
 #[test]
 fn tt_metal_52233_random_streams_do_not_depend_on_the_order_of_packets() {
-    for seed in 0..6 {
+    for (seed, queue) in (0..6).map(|seed| (seed, QueueId::FIRST)).chain((6..10).map(|seed| (seed, QueueId::SECOND))) {
         let board = if seed % 2 == 0 { Board::P100 } else { Board::P150 };
-        let mut rig = late(board, seed);
-        let mut random = Random::new(board, 52233 + seed);
+        let mut rig = late(board, queue, seed);
+        let mut random = Random::beside(board, rig.queues, 52233 + seed);
         for _ in 0..80 {
             step(&mut rig, &mut random);
             // Two writes to one address may change places, unless the host says otherwise.
@@ -94,7 +95,7 @@ fn tt_metal_52233_random_streams_do_not_depend_on_the_order_of_packets() {
 #[test]
 fn late_packets_are_late_in_the_same_way_again() {
     let run = |seed| {
-        let mut rig = late(Board::P100, seed);
+        let mut rig = late(Board::P100, QueueId::FIRST, seed);
         let mut random = Random::new(Board::P100, 8);
         (0..20).for_each(|_| random_step(&mut rig, &mut random));
         rig.event();
@@ -109,7 +110,7 @@ fn late_packets_are_late_in_the_same_way_again() {
 #[test]
 fn packets_that_nothing_orders_change_places() {
     let last = |seed, barrier: bool| {
-        let mut rig = late(Board::P100, seed);
+        let mut rig = late(Board::P100, QueueId::FIRST, seed);
         let (worker, addr) = (rig.board.workers().last().unwrap(), 0x40_000);
         let values: Vec<Vec<u8>> = (1..=4).map(|value| vec![value; 16]).collect();
         let write = |packets: &[Vec<u8>]| {

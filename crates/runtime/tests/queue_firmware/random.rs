@@ -4,7 +4,7 @@ use crate::shadow::{DRAM_BASE, L1_BASE};
 use tilework_abi::board::Board;
 use tilework_abi::cq::dispatch::{WaitFlags, WritePackedLargeType, WritePackedType};
 use tilework_abi::cq::layout::WORKER_SEMS;
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::tiles::{DispatchLayout, Queues};
 use tilework_abi::noc::{NocRect, NocXy};
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{
@@ -47,7 +47,7 @@ impl Form {
 pub(crate) struct Random {
     state: u64,
     board: Board,
-    /// Tiles of the queue, at the top of the last column.
+    /// Tiles of the queues, at the top of the last column.
     tiles: u32,
     workers: Vec<NocXy>,
 }
@@ -59,8 +59,12 @@ impl Random {
     }
     /// The commands of `seed` for `board` with the queue on the tiles of `layout`.
     pub(crate) fn with(board: Board, layout: DispatchLayout, seed: u64) -> Self {
+        Self::beside(board, layout.queues(1), seed)
+    }
+    /// The commands of `seed` for the workers that these queues leave.
+    pub(crate) fn beside(board: Board, queues: Queues, seed: u64) -> Self {
         let state = (seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        Self { state, board, tiles: layout.tile_count() as u32, workers: layout.workers(board).collect() }
+        Self { state, board, tiles: queues.tile_count() as u32, workers: queues.workers(board).collect() }
     }
 
     fn step(&mut self) -> u64 {

@@ -19,14 +19,15 @@ use crate::sources::Sourced;
 use std::collections::VecDeque;
 use tilework_abi::addr::{PageCount, PcieAddr};
 use tilework_abi::board::Board;
+use tilework_abi::cq::completion::CompletionRange;
 use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::prefetch_core::{CMDDAT_Q, PREFETCH_Q, PREFETCH_Q_ENTRY_SIZE, SEM_DISPATCH_PAGES};
 use tilework_abi::cq::layout::{
-    HOST_REGION_NOC_BASE, PAGE_SIZE, PageRing, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, host,
+    PAGE_SIZE, PageRing, QueueId, SEMAPHORE_OFFSET, SemaphoreId, WORKER_SEMS, dispatch_core, host,
 };
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::status::Kernel;
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::tiles::{DispatchLayout, QueueTiles, Queues};
 use tilework_abi::l1::{GO_ENTRIES, WORKER};
 use tilework_abi::noc::NocXy;
 use tilework_cq::dispatch::{GoSignal, Wait};
@@ -35,7 +36,7 @@ use tilework_cq::prefetch::Inline;
 use tilework_cq::{CompletionFifo, DispatchCommand, IssueQueue, PrefetchCommand, PrefetchPort, Record, relay_inline};
 use tilework_driver::{Card, DriverError, Pinned, Target};
 use tilework_runtime::device::start_queue_kernels;
-use tilework_runtime::prebuilt;
+use tilework_runtime::prebuilt::{self, CqKernels};
 use tilework_runtime::queue::CommandQueue;
 use tilework_sim::{Chip, ChipConfig};
 
@@ -99,7 +100,9 @@ impl Sent {
 /// The chip, the host's side of its command queue, and what must come of everything that was sent.
 pub(crate) struct Rig {
     pub board: Board,
-    pub layout: DispatchLayout,
+    /// The queue that is meant, and all of the device.
+    tiles: QueueTiles,
+    pub queues: Queues,
     pub card: Card<Chip>,
     pub region: Pinned,
     pub shadow: Shadow,
@@ -144,35 +147,50 @@ impl Rig {
     }
     /// Boots `board` and starts the command queue on the tiles of `layout`.
     pub(crate) fn boot_with(board: Board, layout: DispatchLayout) -> Self {
-        Self::start(ChipConfig::new(board), layout, 0)
+        Self::boot_on(board, layout, QueueId::FIRST)
     }
-    /// Boots a chip of this configuration and starts the command queue.
-    pub(crate) fn boot_chip(config: ChipConfig) -> Self {
-        Self::start(config, DispatchLayout::Dispatcher, 0)
+    /// The same for queue `queue`, with those before it beside it.
+    pub(crate) fn boot_on(board: Board, layout: DispatchLayout, queue: QueueId) -> Self {
+        Self::start(ChipConfig::new(board), layout.queue(queue), 0, &prebuilt::cq_kernels().unwrap())
+    }
+    /// Boots a P100 and starts the command queue with kernels of choice.
+    pub(crate) fn boot_kernels(kernels: &CqKernels) -> Self {
+        let tiles = DispatchLayout::Dispatcher.queue(QueueId::FIRST);
+        Self::start(ChipConfig::new(Board::P100), tiles, 0, kernels)
+    }
+    /// Boots a chip of this configuration and starts queue `queue`, with those before it beside it.
+    pub(crate) fn boot_chip(config: ChipConfig, queue: QueueId) -> Self {
+        Self::start(config, DispatchLayout::Dispatcher.queue(queue), 0, &prebuilt::cq_kernels().unwrap())
     }
     /// Boots `board` and starts the command queue on the tiles of `layout`, with all counts
     /// beginning at `start`.
     pub(crate) fn boot_counted(board: Board, layout: DispatchLayout, start: i16) -> Self {
-        Self::start(ChipConfig::new(board), layout, start)
+        let tiles = layout.queue(QueueId::FIRST);
+        Self::start(ChipConfig::new(board), tiles, start, &prebuilt::cq_kernels().unwrap())
     }
 
-    fn start(config: ChipConfig, layout: DispatchLayout, start: i16) -> Self {
-        let board = config.board;
+    fn start(config: ChipConfig, tiles: QueueTiles, start: i16, kernels: &CqKernels) -> Self {
+        let (board, id) = (config.board, tiles.queue);
+        let queues = tiles.layout.queues(id.number() + 1);
         let mut card = Card::open(Chip::new(config).unwrap()).unwrap();
-        start::boot_tiles(&mut card, board, layout);
-        let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(HOST_REGION_NOC_BASE.into())).unwrap();
-        CommandQueue::new(board, 0, region, false).initialise(&mut card).unwrap();
-        let kernels = prebuilt::cq_kernels().unwrap();
-        start_queue_kernels(&mut card, board, layout, &WORKER, &kernels, start).unwrap();
+        start::boot_tiles(&mut card, board, queues);
+        let mut regions = Vec::new();
+        for id in queues.ids() {
+            let region = card.pin(host::REGION_SIZE as usize, PcieAddr::new(id.region_noc_base().into())).unwrap();
+            CommandQueue::of(board, queues, id, 0, region, false).initialise(&mut card).unwrap();
+            start_queue_kernels(&mut card, board, (queues, id), &WORKER, kernels, start).unwrap();
+            regions.push(region);
+        }
         card.link_mut().run(SETTLE).unwrap();
         Self {
             board,
-            layout,
+            tiles,
+            queues,
             card,
-            region,
-            shadow: Shadow::new(board, layout),
+            region: regions[id.index()],
+            shadow: Shadow::new(board, queues),
             issue: IssueQueue::default(),
-            fifo: CompletionFifo::default(),
+            fifo: CompletionFifo::new(CompletionRange::new(id.region_noc_base(), host::COMPLETION)),
             expected: VecDeque::new(),
             events: 0,
             dispatch: Sent::default(),
@@ -183,7 +201,7 @@ impl Rig {
             notified: [0; WORKER_SEMS as usize],
             go_words: [0; GO_ENTRIES as usize],
             cmddat: 0,
-            last: (PREFETCH_Q.end().get(), host::ISSUE.noc_addr()),
+            last: (PREFETCH_Q.end().get(), id.region_noc_base() + host::ISSUE.offset()),
             issue_wraps: 0,
             scratch_used: false,
             buffer: None,
@@ -230,7 +248,7 @@ impl Rig {
     }
     /// Whether the prefetcher has two sides.
     pub(crate) fn is_split(&self) -> bool {
-        self.layout.issue_tile(self.board) != self.layout.prefetch_tile(self.board)
+        self.prefetch_core() != self.core_of(Kernel::Prefetch)
     }
     /// The word `field` of a kernel's status block.
     pub(crate) fn status(&self, kernel: Kernel, field: u32) -> u32 {
@@ -238,11 +256,23 @@ impl Rig {
     }
     /// The core that runs `kernel`.
     pub(crate) fn core_of(&self, kernel: Kernel) -> NocXy {
+        self.core_in(self.tiles, kernel)
+    }
+    /// The core that runs `kernel` of a queue.
+    fn core_in(&self, tiles: QueueTiles, kernel: Kernel) -> NocXy {
         match kernel {
-            Kernel::Prefetch => self.layout.prefetch_tile(self.board),
-            Kernel::Dispatch => self.layout.dispatch_tile(self.board),
-            Kernel::DispatchS => self.layout.subordinate_tile(self.board),
+            Kernel::Prefetch => tiles.prefetch_tile(self.board),
+            Kernel::Dispatch => tiles.dispatch_tile(self.board),
+            Kernel::DispatchS => tiles.subordinate_tile(self.board),
         }
+    }
+    /// The core that reads the host's records.
+    pub(crate) fn prefetch_core(&self) -> NocXy {
+        self.tiles.issue_tile(self.board)
+    }
+    /// The core that writes the completion FIFO.
+    pub(crate) fn dispatch_core(&self) -> NocXy {
+        self.tiles.completion_tile(self.board)
     }
 
     // ---- records ------------------------------------------------------------
@@ -285,7 +315,8 @@ impl Rig {
         // The queue's account wants a record; only its size matters, the bytes are ours.
         let record = relay_inline(&vec![0; bytes.len() - 16]).unwrap();
         assert_eq!(record.bytes().len(), bytes.len(), "a record is a multiple of 64 bytes");
-        let mut entries = Entries { card: &mut self.card, core: self.board.prefetch_core(), instead };
+        let core = self.prefetch_core();
+        let mut entries = Entries { card: &mut self.card, core, instead };
         let prepared = match self.issue.prepare(&mut entries, &record) {
             Ok(prepared) => prepared,
             Err(QueueError::Blocked { .. }) => return false,
@@ -296,7 +327,8 @@ impl Rig {
         self.region.write(entries.card.link_mut(), offset.in_host_region(), bytes).unwrap();
         let index = self.issue.publish(&mut entries, prepared).unwrap();
         self.cmddat = self.cmddat_place(record.size()) + record.size();
-        self.last = (entry_address(index), host::ISSUE.noc_addr() + offset.get() + record.size());
+        let end = self.tiles.queue.region_noc_base() + host::ISSUE.offset() + offset.get() + record.size();
+        self.last = (entry_address(index), end);
         true
     }
 
@@ -458,23 +490,28 @@ impl Rig {
     /// Reads and checks the completion pages that are ready.
     pub(crate) fn collect(&mut self) {
         self.check_rings();
-        let ready = self.ready_pages();
-        for n in 0..ready {
+        for (offset, page) in self.take_pages() {
             let expected = self.expected.pop_front().expect("a completion page that nobody asked for");
-            let offset = self.fifo.host_offset(n).unwrap();
-            let mut page = vec![0; expected.len()];
+            let page = &page[..expected.len()];
+            let difference = || first_difference(page, &expected);
+            assert!(page == expected, "completion page at {offset:#x} differs: {:x?}", difference());
+        }
+    }
+    /// Takes the completion pages that are ready, each with its offset in the host region.
+    pub(crate) fn take_pages(&mut self) -> Vec<(u32, Vec<u8>)> {
+        let ready = self.ready_pages();
+        let mut pages = Vec::new();
+        for offset in (0..ready).map(|n| self.fifo.host_offset(n).unwrap()) {
+            let mut page = vec![0; PAGE_SIZE as usize];
             self.region.read(self.card.link_mut(), offset.into(), &mut page).unwrap();
-            assert!(
-                page == expected,
-                "completion page at {offset:#x} differs: {:x?}",
-                first_difference(&page, &expected)
-            );
+            pages.push((offset, page));
         }
         if ready != 0 {
             let read = self.fifo.release(PageCount::new(ready)).unwrap();
-            self.poke(self.board.dispatch_core(), dispatch_core::COMPLETION_Q_RD_PTR, read);
+            self.poke(self.dispatch_core(), dispatch_core::COMPLETION_Q_RD_PTR, read);
             self.region.write32(self.card.link_mut(), host::CQ_RD.offset().into(), read).unwrap();
         }
+        pages
     }
     /// Sends an event and waits until it and everything before it has come.
     pub(crate) fn event(&mut self) {

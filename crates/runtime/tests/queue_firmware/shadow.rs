@@ -6,7 +6,7 @@
 use crate::rig::first_difference;
 use std::collections::BTreeMap;
 use tilework_abi::board::Board;
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::tiles::Queues;
 use tilework_abi::noc::NocXy;
 use tilework_cq::DispatchCommand;
 use tilework_cq::dispatch::{PackedTargets, Packets, WriteOffsets};
@@ -25,7 +25,7 @@ pub(crate) const DRAM_BYTES: u32 = 0x8_0000;
 /// L1 of all workers, and DRAM.
 pub(crate) struct Shadow {
     board: Board,
-    /// Tiles of the queue.
+    /// Tiles of the queues.
     tiles: usize,
     workers: BTreeMap<NocXy, Vec<u8>>,
     banks: Vec<Vec<u8>>,
@@ -34,11 +34,11 @@ pub(crate) struct Shadow {
 
 impl Shadow {
     /// All zero, as on a chip that was just powered on.
-    pub(crate) fn new(board: Board, layout: DispatchLayout) -> Self {
+    pub(crate) fn new(board: Board, queues: Queues) -> Self {
         Self {
             board,
-            tiles: layout.tile_count(),
-            workers: layout.workers(board).map(|w| (w, vec![0; L1_BYTES as usize])).collect(),
+            tiles: queues.tile_count(),
+            workers: queues.workers(board).map(|w| (w, vec![0; L1_BYTES as usize])).collect(),
             banks: vec![vec![0; DRAM_BYTES as usize]; board.dram().banks().len()],
             offsets: [0; 4],
         }
@@ -65,7 +65,7 @@ impl Shadow {
         self.workers.get(&tile).unwrap_or_else(|| panic!("{tile} is no worker"))
     }
 
-    /// The tile of L1 bank `bank`: along the rows of all Tensix columns, the queue's cores at the top
+    /// The tile of L1 bank `bank`: along the rows of all Tensix columns, the queues' cores at the top
     /// of the last column left out.
     pub(crate) fn l1_bank(&self, bank: usize) -> NocXy {
         let columns = self.board.worker_columns();

@@ -120,6 +120,11 @@ impl DramBank {
         self
     }
 
+    /// Copies bytes of the memory; false outside it.
+    pub(crate) fn peek(&self, addr: u64, out: &mut [u8]) -> bool {
+        self.content.memory.read(addr, out).is_ok()
+    }
+
     /// Serves a request that arrives at `at`; its answer leaves later.
     fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
         let register = self.niu_register(packet);

@@ -43,7 +43,7 @@ const REMEMBERED: usize = 64;
 
 /// A read that the host has started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct ReadTicket(u64);
+pub struct ReadTicket(u64);
 
 /// Departures to remember: the last [`timing::PCIE_POSTED`], and the one before them, which gave
 /// the host room.

@@ -1,5 +1,6 @@
 //! Events: what happened on the chip, when, where and by whom.
 
+use super::PcCount;
 use crate::Cycle;
 use std::fmt;
 use tilework_abi::noc::NocXy;
@@ -43,13 +44,17 @@ pub enum Agent {
     Coprocessor(Unit),
 }
 
-/// A unit of the coprocessor that accesses L1.
+/// A unit of the coprocessor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Unit {
     /// Unpacker 0 or 1.
     Unpacker(u8),
     /// The packer.
     Packer,
+    /// The matrix unit (FPU).
+    Matrix,
+    /// The vector unit (SFPU).
+    Vector,
     /// The mover (`XMOV` and its command queue).
     Mover,
     /// The scalar unit (`LOADIND`, `STOREIND`, atomics).
@@ -145,6 +150,11 @@ pub struct PacketEvent {
     pub addr: u64,
     /// Bytes that it reads, or carries.
     pub len: u32,
+    /// Cycles for which it holds each link: its flits.
+    pub flits: u32,
+    /// The physical columns and rows, as of NoC 0, of the routers where it enters and leaves the
+    /// NoC; none for a multicast, whose way is a tree, where it leaves.
+    pub way: Option<[(u8, u8); 2]>,
 }
 
 /// What happened. Cores' accesses come in the program order of the core.
@@ -199,7 +209,7 @@ pub enum What {
         /// Bytes.
         len: u32,
     },
-    /// The coprocessor writes a word of a register outside itself (`ACCESSES`).
+    /// The coprocessor writes a word of a register outside itself (`ACCESSES`, `REGISTERS`).
     UnitStore {
         /// The core that pushed the instruction, at the event's `pc`.
         by: Option<Processor>,
@@ -224,6 +234,18 @@ pub enum What {
     Blocked(u32),
     /// A core that was parked or blocked goes on (`CORES`).
     Resumed,
+    /// A unit of the coprocessor works (`UNITS`): instructions that follow one another at once are
+    /// one event.
+    Busy {
+        /// The Tensix thread of the last instruction.
+        thread: u8,
+        /// The first cycle in which the unit could take another instruction.
+        until: Cycle,
+    },
+    /// What a core executed since the last of these, by address (`COUNTS`). There is one before
+    /// every store of the core to an observed line, so that counts of kernels that come one after
+    /// the other at the same addresses stay apart, and one when the observers are settled.
+    Counted(Box<[PcCount]>),
 }
 
 /// One event.

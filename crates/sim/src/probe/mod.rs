@@ -8,11 +8,13 @@
 //! Tiles record into a [`Recorder`] of their own; packets are recorded where they are routed. Both
 //! come to the [`Hub`], which puts them in order as far as the clock has come.
 
+mod counts;
 mod event;
 mod hub;
 mod packets;
 mod recorder;
 
+pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
 pub(crate) use hub::Hub;
 pub(crate) use packets::Packets;
@@ -34,11 +36,15 @@ impl Wants {
     pub const CORES: Self = Self(1);
     /// Requests and packets.
     pub const NOC: Self = Self(2);
-    /// Stores of cores to registers other than fields of a request.
+    /// Stores of cores and of the coprocessor to registers other than fields of a request.
     pub const REGISTERS: Self = Self(4);
     /// All loads, stores, atomics and fences of cores, and what the coprocessor reads and writes in
     /// L1. Much: about every third instruction.
     pub const ACCESSES: Self = Self(8);
+    /// Spans in which units of the coprocessor are busy.
+    pub const UNITS: Self = Self(16);
+    /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
+    pub const COUNTS: Self = Self(32);
 
     /// Whether it includes all of `other`.
     #[inline]

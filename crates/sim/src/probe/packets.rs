@@ -41,7 +41,12 @@ impl Packets {
             Body::WriteAck { .. } => (PacketKind::WriteAck, touched),
             Body::Refused { .. } => (PacketKind::Refusal, touched),
         };
-        PacketEvent { id: packet.id, kind, peer: self.grid.spot(peer), addr, len }
+        let way = match &packet.to {
+            Dest::Unicast(to) => Some([(packet.from.x, packet.from.y), (to.x, to.y)]),
+            Dest::Copy(_) | Dest::Multicast(_) | Dest::MulticastY(_) => None,
+        };
+        let flits = u32::try_from(packet.body.flits()).unwrap_or(u32::MAX);
+        PacketEvent { id: packet.id, kind, peer: self.grid.spot(peer), addr, len, flits, way }
     }
 }
 

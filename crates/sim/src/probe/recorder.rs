@@ -1,7 +1,9 @@
 //! What a tile records.
 
-use super::{Agent, Event, Spot, Wants, What};
+use super::counts::Counts;
+use super::{Agent, Event, Spot, Unit, Wants, What};
 use crate::Cycle;
+use tilework_abi::tensix::Processor;
 
 /// The events of a tile since it was last asked.
 #[derive(Clone, Debug)]
@@ -9,17 +11,24 @@ pub(crate) struct Recorder {
     spot: Spot,
     wants: Wants,
     pub(crate) events: Vec<Event>,
+    /// Of each core, when instructions are counted.
+    counts: Option<Box<[Counts; 5]>>,
+    /// Where the last event of each unit's work is among [`Recorder::events`].
+    working: Vec<(Unit, usize)>,
 }
 
 impl Recorder {
     /// Records nothing yet.
     pub(crate) fn new(spot: Spot) -> Self {
-        Self { spot, wants: Wants::NOTHING, events: Vec::new() }
+        Self { spot, wants: Wants::NOTHING, events: Vec::new(), counts: None, working: Vec::new() }
     }
 
     /// Records these kinds of events from now on.
     pub(crate) fn set_wants(&mut self, wants: Wants) {
         self.wants = wants;
+        if wants.has(Wants::COUNTS) {
+            self.counts.get_or_insert_default();
+        }
     }
 
     /// Whether such events are recorded.
@@ -32,5 +41,63 @@ impl Recorder {
     #[inline]
     pub(crate) fn record(&mut self, at: Cycle, agent: Agent, pc: u32, what: What) {
         self.events.push(Event { at, spot: self.spot, agent, pc, what });
+    }
+
+    /// Hands over the events.
+    pub(crate) fn hand_over(&mut self, to: &mut Vec<Event>) {
+        to.append(&mut self.events);
+        self.working.clear();
+    }
+
+    // Units of the coprocessor
+
+    /// A unit works for a thread from one cycle to another.
+    #[inline]
+    pub(crate) fn works(&mut self, unit: Unit, thread: usize, from: Cycle, until: Cycle) {
+        if self.wants(Wants::UNITS) && from < until {
+            self.record_work(unit, thread as u8, from, until);
+        }
+    }
+
+    fn record_work(&mut self, unit: Unit, thread: u8, from: Cycle, until: Cycle) {
+        let place = self.working.iter_mut().find(|(of, _)| *of == unit);
+        if let Some((_, index)) = &place
+            && let Some(Event { what: What::Busy { thread: last, until: end }, .. }) = self.events.get_mut(*index)
+            && from <= *end
+        {
+            (*last, *end) = (thread, until.max(*end));
+            return;
+        }
+        match place {
+            Some((_, index)) => *index = self.events.len(),
+            None => self.working.push((unit, self.events.len())),
+        }
+        self.record(from, Agent::Coprocessor(unit), 0, What::Busy { thread, until });
+    }
+
+    // Counts of instructions
+
+    /// A core issues an instruction, after so many others.
+    #[inline]
+    pub(crate) fn issue(&mut self, core: Processor, at: Cycle, pc: u32, executed: u64) {
+        if let Some(counts) = &mut self.counts {
+            counts[core.index()].issue(at, pc, executed);
+        }
+    }
+
+    /// A core waits from now on.
+    pub(crate) fn pause(&mut self, core: Processor, at: Cycle) {
+        if let Some(counts) = &mut self.counts {
+            counts[core.index()].pause(at);
+        }
+    }
+
+    /// Records what a core has executed so far.
+    pub(crate) fn record_counts(&mut self, core: Processor, at: Cycle) {
+        let Some(counts) = &mut self.counts else { return };
+        let counts = counts[core.index()].take(at);
+        if !counts.is_empty() {
+            self.record(at, Agent::Core(core), 0, What::Counted(counts));
+        }
     }
 }

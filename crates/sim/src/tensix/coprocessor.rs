@@ -30,6 +30,7 @@ use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
+use crate::probe::Unit;
 use crate::{Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::fmt;
 use tilework_abi::tensix::Processor;
@@ -328,6 +329,7 @@ impl Coprocessor {
         self.last = now;
         if self.next[VECTOR] == now {
             let next = self.step_vector(now)?;
+            outside.works(Unit::Vector, self.vector.scheduling_thread(), now, now + 1);
             self.set_next(VECTOR, next);
             return Ok(());
         }
@@ -342,6 +344,18 @@ impl Coprocessor {
             self.step_thread(agent - 1, now, outside)?;
         }
         Ok(())
+    }
+
+    /// Tells observers how long the unit of an instruction that has passed is busy. The unpackers
+    /// do it themselves, when they start.
+    #[inline]
+    fn tell_work(&self, insn: Insn, thread: usize, now: Cycle, outside: &mut impl Outside) {
+        match insn {
+            Insn::Matrix(_) => outside.works(Unit::Matrix, thread, now, self.units.matrix),
+            Insn::Vector(_) => outside.works(Unit::Vector, thread, now, self.units.vector),
+            Insn::Packer(_) => outside.works(Unit::Packer, thread, now, self.units.packer),
+            _ => {}
+        }
     }
 
     fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
@@ -409,6 +423,7 @@ impl Coprocessor {
             Issue::Passed => {
                 self.threads[thread].front.pass();
                 self.passed += 1;
+                self.tell_work(insn, thread, now, outside);
                 if let Some(executed) = &mut self.executed {
                     executed.count(insn);
                 }

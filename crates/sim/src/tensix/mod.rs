@@ -30,6 +30,7 @@ mod reset;
 mod scalar;
 #[cfg(test)]
 mod scalar_tests;
+mod show;
 mod src;
 mod status;
 mod sync;
@@ -54,6 +55,7 @@ use mailbox::Mailboxes;
 pub(crate) use origin::Issuer;
 pub use origin::Origin;
 use pcbuf::PcBuf;
+pub(crate) use show::PARTS;
 use std::collections::BTreeMap;
 use tdma::Tdma;
 use tilework_abi::address_map::MOP_WORDS;

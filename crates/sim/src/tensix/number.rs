@@ -15,7 +15,6 @@ pub(super) fn src_of_tf32(x: u32) -> u32 {
 }
 
 /// TF32 from a datum of Src.
-#[cfg(test)]
 pub(super) fn tf32_of_src(x: u32) -> u32 {
     x & SRC_SIGN | (x & 0xFF) << 10 | x >> 8 & 0x3FF
 }

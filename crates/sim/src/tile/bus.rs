@@ -340,7 +340,7 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
     /// Records a load, if loads are recorded.
     #[inline(always)]
     fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if PROBED {
+        if self.records() {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
             self.record(at, pc, What::Load { addr, bytes: width.bytes() as u8, value: load.value, cached });
         }
@@ -349,20 +349,27 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
     /// Records a store, if all stores are recorded.
     #[inline(always)]
     fn stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
-        if PROBED {
+        if self.records() {
             self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
         }
+    }
+
+    /// Whether all accesses are recorded.
+    #[inline(always)]
+    fn records(&self) -> bool {
+        PROBED && self.shared.fabric.records_accesses()
     }
 
     /// Records a store that is recorded even when most are not.
     #[cold]
     fn observe_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
-        let Some(recorder) = &self.shared.fabric.recorder else { return };
-        let wanted = match addr < map::L1_SIZE {
-            true => self.shared.fabric.is_observed(addr),
-            false => recorder.wants(Wants::REGISTERS),
-        };
-        if wanted {
+        let is_observed = addr < map::L1_SIZE && self.shared.fabric.is_observed(addr);
+        let Some(recorder) = &mut self.shared.fabric.recorder else { return };
+        if is_observed {
+            recorder.record_counts(self.core, at);
+        }
+        let all = recorder.wants(Wants::ACCESSES);
+        if all || is_observed || addr >= map::L1_SIZE && recorder.wants(Wants::REGISTERS) {
             self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
         }
     }
@@ -376,6 +383,15 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
 
 impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
     type Fault = Fault;
+
+    const COUNTS: bool = PROBED;
+
+    #[inline(always)]
+    fn issue(&mut self, at: Cycle, pc: u32, executed: u64) {
+        if PROBED && let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.issue(self.core, at, pc, executed);
+        }
+    }
 
     fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
         self.shared.fabric.code(pc)
@@ -403,9 +419,7 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
 
     fn store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         let store = self.store_anywhere(at, pc, addr, width, value)?;
-        if PROBED {
-            self.stored(at, pc, addr, width, value);
-        } else if self.shared.fabric.recorder.is_some() {
+        if self.shared.fabric.recorder.is_some() {
             self.observe_store(at, pc, addr, width, value);
         }
         Ok(store)
@@ -433,7 +447,7 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         self.ports.own.l0.flush();
         let old = self.shared.fabric.l1_load(addr, Width::Word);
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
-        if PROBED {
+        if self.records() {
             self.record(at, pc, What::Atomic { addr, value: old });
         }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
@@ -441,7 +455,7 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
     }
 
     fn fence(&mut self, at: Cycle, pc: u32) -> u32 {
-        if PROBED {
+        if self.records() {
             self.record(at, pc, What::Fence);
         }
         self.ports.own.l0.flush();

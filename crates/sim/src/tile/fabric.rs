@@ -198,6 +198,12 @@ impl Fabric {
         self.recorder.as_ref().is_some_and(|recorder| recorder.wants(Wants::ACCESSES))
     }
 
+    /// Whether the cores run through the interpreter that sees every instruction.
+    #[inline]
+    pub(super) fn probes_instructions(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|r| r.wants(Wants::ACCESSES) || r.wants(Wants::COUNTS))
+    }
+
     // Sleepers
 
     /// Puts `core` to sleep on these addresses.

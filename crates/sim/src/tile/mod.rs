@@ -20,6 +20,7 @@ mod events;
 mod fabric;
 #[cfg(test)]
 mod firmware_tests;
+mod inspect;
 mod memory;
 mod port;
 #[cfg(test)]
@@ -63,7 +64,7 @@ const _: () = assert!(tilework_riscv::INSTRN_BUF_BASE == map::INSTRN_BUF_BASE);
 
 /// What a core is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Activity {
+pub enum Activity {
     /// Held in soft reset.
     Held,
     /// Executing.
@@ -193,18 +194,26 @@ impl Tile {
 
     /// Records what `what` says of core `i`, at its cycle.
     fn record_core(&mut self, i: usize, what: impl FnOnce(&Core) -> What) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder
-            && recorder.wants(Wants::CORES)
-        {
-            let core = &self.slots[i].core;
-            recorder.record(core.now, Agent::Core(Processor::ALL[i]), core.pc, what(core));
+        let Some(recorder) = &mut self.shared.fabric.recorder else { return };
+        let (core, processor) = (&self.slots[i].core, Processor::ALL[i]);
+        recorder.pause(processor, core.now);
+        if recorder.wants(Wants::CORES) {
+            recorder.record(core.now, Agent::Core(processor), core.pc, what(core));
+        }
+    }
+
+    /// Hands over what the cores have executed, as of cycle `at`.
+    pub(crate) fn settle_counts(&mut self, at: Cycle, events: &mut Vec<crate::Event>) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            Processor::ALL.into_iter().for_each(|core| recorder.record_counts(core, at));
+            recorder.hand_over(events);
         }
     }
 
     /// Hands over what was recorded.
     fn hand_over(&mut self, out: &mut Outbox) {
         if let Some(recorder) = &mut self.shared.fabric.recorder {
-            out.events.append(&mut recorder.events);
+            recorder.hand_over(&mut out.events);
         }
     }
 

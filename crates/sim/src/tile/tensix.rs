@@ -6,7 +6,7 @@ use super::Tile;
 use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
-use crate::probe::{Agent, Unit, What};
+use crate::probe::{Agent, Unit, Wants, What};
 use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
@@ -75,8 +75,14 @@ impl Outside for Reach<'_> {
     }
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault> {
         Reach::store(self, None, at, addr, Width::Word, value).map_err(|refuse| refused(refuse, addr))?;
-        self.record_unit(|by| What::UnitStore { by, addr, value });
+        self.record_unit(Wants::REGISTERS, |by| What::UnitStore { by, addr, value });
         Ok(())
+    }
+    #[inline]
+    fn works(&mut self, unit: Unit, thread: usize, from: Cycle, until: Cycle) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.works(unit, thread, from, until);
+        }
     }
     #[inline]
     fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
@@ -91,7 +97,7 @@ impl Outside for Reach<'_> {
     #[inline]
     fn has_read(&mut self, addr: u32, len: u32) {
         if self.fabric.recorder.is_some() {
-            self.record_unit(|by| What::UnitRead { by, addr, len });
+            self.record_unit(Wants::ACCESSES, |by| What::UnitRead { by, addr, len });
         }
     }
 }
@@ -100,15 +106,15 @@ impl Reach<'_> {
     #[inline]
     fn wrote(&mut self, addr: u32, len: u32) {
         if self.fabric.recorder.is_some() {
-            self.record_unit(|by| What::UnitWrite { by, addr, len });
+            self.record_unit(Wants::ACCESSES, |by| What::UnitWrite { by, addr, len });
         }
     }
 
-    /// Records what the acting unit does, if that is wanted.
+    /// Records what the acting unit does, if such events or all accesses are wanted.
     #[cold]
-    fn record_unit(&mut self, what: impl FnOnce(Option<Processor>) -> What) {
-        if let (Some((at, unit, origin)), true) = (self.fabric.acting, self.fabric.records_accesses())
-            && let Some(recorder) = &mut self.fabric.recorder
+    fn record_unit(&mut self, kind: Wants, what: impl FnOnce(Option<Processor>) -> What) {
+        if let (Some((at, unit, origin)), Some(recorder)) = (self.fabric.acting, &mut self.fabric.recorder)
+            && (recorder.wants(kind) || recorder.wants(Wants::ACCESSES))
         {
             recorder.record(at, Agent::Coprocessor(unit), origin.pc().unwrap_or(0), what(origin.core()));
         }

@@ -86,7 +86,7 @@ impl Tile {
         let core = Processor::ALL[i];
         let (slot, horizon) = (&mut self.slots[i].core, turn.horizon.min(limit));
         let (shared, ports) = (&mut self.shared, &mut self.ports);
-        let (exit, horizon) = match shared.fabric.records_accesses() {
+        let (exit, horizon) = match shared.fabric.probes_instructions() {
             false => interpret::<false>(slot, core, shared, ports, horizon, out, limit),
             true => interpret::<true>(slot, core, shared, ports, horizon, out, limit),
         };

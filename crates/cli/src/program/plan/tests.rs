@@ -388,7 +388,7 @@ fn wrong_steps_are_refused_at_their_place() {
             "from = \"x\"",
             "0:1",
             "a step without an action; give one of write, launch, read, record, wait, synchronize, \
-          trace, replay",
+          trace, replay, release",
         ),
         ("read = \"y\"\nwrite = \"x\"", "1:8", "a step has write and read; give each its own step"),
         ("read = \"y\"\nfrom = \"x\"", "2:8", "\"from\" belongs to write, but this step has read"),
@@ -404,6 +404,10 @@ fn wrong_steps_are_refused_at_their_place() {
         ("write = \"x\"\nqueue = -1", "2:9", "no queue -1; "),
         ("replay = \"t\"\nqueue = 1", "2:9", "\"queue\" belongs to write, launch, read, record, wait, trace, but"),
         ("replay = \"t\"", "1:10", "no trace \"t\" before this step; there are: none"),
+        ("release = \"t\"", "1:11", "no trace \"t\" before this step; there are: none"),
+        ("release = \"t\"\nqueue = 1", "2:9", "\"queue\" belongs to write, launch, read, record, wait, trace, but"),
+        ("release = \"t\"\ntimes = 2", "2:9", "\"times\" belongs to replay, but this step has release"),
+        ("release = \"t\"\nblocking = true", "2:12", "\"blocking\" belongs to write, launch, read, replay, but this"),
         ("trace = \"a b\"\nlaunches = [\"first\"]", "1:9", "trace name \"a b\": expected a word"),
         ("trace = \"t\"", "1:9", "a trace without launches; give launches = [\"NAME\"]"),
         ("trace = \"t\"\nlaunches = []", "2:12", "a trace without launches"),
@@ -438,6 +442,16 @@ fn traces_and_queues_of_steps_are_kept() {
     assert_eq!((one.queues, workers(&one) - workers(&plan)), (1, 2), "the other queue's tiles are no workers");
 
     let refused = |more: &str| stepped(&format!("{STEPS}{traced}[[queue]]\n{more}")).map(|_| ()).unwrap_err();
+    let released = "release = \"t\"\n";
+    let plan = stepped(&format!("{STEPS}{traced}[[queue]]\n{released}")).unwrap();
+    let last = plan.steps.last().unwrap();
+    assert_eq!((&last.step, last.queue), (&Step::Release { trace: "t".into() }, Some(QueueId::SECOND)));
+    for late in ["replay", "release"] {
+        let found = refused(&format!("{released}[[queue]]\n{late} = \"t\""));
+        assert!(found.contains(": trace \"t\" is released before this step"), "{found}");
+    }
+    let found = refused(&format!("{released}[[queue]]\ntrace = \"t\"\nlaunches = [\"first\"]"));
+    assert!(found.contains(": two traces are named \"t\""), "{found}");
     let found = refused("replay = \"u\"");
     assert!(found.contains(": no trace \"u\" before this step; there are: t"), "{found}");
     let found = refused("trace = \"t\"\nlaunches = [\"first\"]");

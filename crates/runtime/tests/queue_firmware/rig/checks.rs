@@ -25,14 +25,14 @@ impl Rig {
 
     /// Everybody was told as often as was said, and the go messages that were sent to all are there.
     fn check_notifications(&self) {
-        let ends = self.semaphore(self.layout.issue_tile(self.board), SEM_EXEC_BUF);
+        let ends = self.semaphore(self.prefetch_core(), SEM_EXEC_BUF);
         assert_eq!(ends, self.exec_buf_ends, "ends of exec buffers");
         let subordinate = self.core_of(Kernel::DispatchS);
         for (i, &expected) in (0..).zip(&self.notified) {
             let found = self.count(subordinate, dispatch_core::sync_sem(i).get());
             assert_eq!(found, expected, "sync semaphore {i}");
         }
-        for worker in self.layout.workers(self.board) {
+        for worker in self.queues.workers(self.board) {
             for (i, &expected) in (0..).zip(&self.go_words).skip(1) {
                 let found = self.l1(worker, WORKER.go.get() + 4 * i);
                 assert_eq!(found, expected, "go message {i} of {worker}");
@@ -69,7 +69,8 @@ impl Rig {
             assert_eq!(self.status(kernel, word::ERROR), 0, "{}", kernel.name());
             assert_eq!(self.status(kernel, word::COMMANDS), sent, "commands of {}", kernel.name());
         }
-        let prefetch = self.board.prefetch_core();
+        self.check_beside();
+        let prefetch = self.prefetch_core();
         assert_eq!(self.l1(prefetch, prefetch_core::PREFETCH_Q_RD_PTR), self.last.0, "the entry last taken");
         assert_eq!(
             self.l1(prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR),
@@ -88,6 +89,17 @@ impl Rig {
         assert!(self.is_split() || header[..8] == [0; 8], "a header of a split prefetcher");
     }
 
+    /// The queues beside this one were sent nothing, and none of their kernels has done anything.
+    fn check_beside(&self) {
+        for tiles in self.queues.ids().filter(|&id| id != self.tiles.queue).map(|id| self.tiles.layout.queue(id)) {
+            for kernel in Kernel::ALL {
+                let core = self.core_in(tiles, kernel);
+                let found = [word::ERROR, word::COMMANDS].map(|field| self.l1(core, kernel.status().get() + field));
+                assert_eq!(found, [0; 2], "{} of queue {}", kernel.name(), tiles.queue);
+            }
+        }
+    }
+
     /// Ends all three kernels and checks that every page came back and every kernel returned.
     pub(crate) fn terminate(mut self) {
         self.send(&DispatchCommand::Terminate);
@@ -102,7 +114,7 @@ impl Rig {
         );
         let credits = self.credits(SEM_DISPATCH_S_PAGES);
         assert_eq!(credits, self.subordinate.pages.wrapping_add(dispatch_core::DISPATCH_S_CB.pages().get()));
-        for (core, _) in self.layout.tiles(self.board) {
+        for (core, _) in self.tiles.tiles(self.board) {
             let signal = self.l1(core, WORKER.go.get()).to_le_bytes()[3];
             assert_eq!(signal, RUN_DONE, "the kernels of {core} have not returned");
         }
@@ -119,7 +131,7 @@ impl Rig {
             text += &format!("{}: {words:x?} {error:?}\n", kernel.name());
         }
         for waiting in self.card.link().waiting() {
-            if !self.layout.parts_at(self.board, waiting.tile).is_empty() {
+            if !self.queues.parts_at(self.board, waiting.tile).is_empty() {
                 text += &format!("{} {} at {:#x}: {:x?}\n", waiting.tile, waiting.core, waiting.pc, waiting.watched);
             }
         }

@@ -53,7 +53,7 @@ impl Rig {
     /// has freed, in front of them those whose writes are on their way.
     fn check_entries(&self) {
         let ring = self.issue.ring();
-        let l1 = self.card.link().l1(self.board.prefetch_core()).unwrap();
+        let l1 = self.card.link().l1(self.prefetch_core()).unwrap();
         let taken = |&back: &u32| {
             let index = (ring.next_index() + PREFETCH_Q_ENTRIES - 1 - back) % PREFETCH_Q_ENTRIES;
             let at = super::entry_address(index) as usize;
@@ -69,10 +69,10 @@ impl Rig {
 
     /// Both pointers name pages, and the writer is at most one round ahead.
     fn check_completions(&self) {
-        let core = self.board.dispatch_core();
+        let core = self.dispatch_core();
         let [written, read] = [dispatch_core::COMPLETION_Q_WR_PTR, dispatch_core::COMPLETION_Q_RD_PTR]
             .map(|at| CompletionPtr::from_word(self.l1(core, at)));
-        let fifo = CompletionRange::STANDARD;
+        let fifo = CompletionRange::new(self.tiles.queue.region_noc_base(), host::COMPLETION);
         assert!(fifo.page_of(written).is_some() && fifo.page_of(read).is_some(), "{written:x?} and {read:x?}");
         let filled = fifo.filled_pages(written, read);
         assert!(filled <= fifo.pages(), "{filled} pages of the completion FIFO are filled");
@@ -81,7 +81,7 @@ impl Rig {
     /// Everything has come and was read: every ring is empty, on both sides.
     pub(crate) fn check_empty(&mut self) {
         self.check_rings();
-        let core = self.board.dispatch_core();
+        let core = self.dispatch_core();
         let read = self.fifo.read_word();
         for at in [dispatch_core::COMPLETION_Q_WR_PTR, dispatch_core::COMPLETION_Q_RD_PTR] {
             assert_eq!(self.l1(core, at), read, "the completion pointer at {at:#x}");
@@ -90,7 +90,7 @@ impl Rig {
             let word = self.region.read32(self.card.link_mut(), at.offset().into()).unwrap();
             assert_eq!(word, read, "the host's copy of a completion pointer at {:#x}", at.offset());
         }
-        let mut entries = Entries(self.card.link().l1(self.board.prefetch_core()).unwrap());
+        let mut entries = Entries(self.card.link().l1(self.prefetch_core()).unwrap());
         self.issue.poll(&mut entries).unwrap();
         assert_eq!(self.issue.ring().in_flight(), 0, "entries of the prefetch queue");
         self.issue.settle(0);

@@ -3,7 +3,7 @@
 
 use super::LOOK_AGAIN;
 use tilework_abi::board::Board;
-use tilework_abi::cq::tiles::DispatchLayout;
+use tilework_abi::cq::tiles::Queues;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::RUN_DONE;
 use tilework_driver::{Card, Target};
@@ -11,10 +11,10 @@ use tilework_runtime::device::{l1_banks, load_tiles};
 use tilework_runtime::prebuilt;
 use tilework_sim::Chip;
 
-/// Worker firmware on all tiles, with the L1 banks of the layout.
-pub(super) fn boot_tiles(card: &mut Card<Chip>, board: Board, layout: DispatchLayout) {
+/// Worker firmware on all tiles, with the L1 banks that the queues leave.
+pub(super) fn boot_tiles(card: &mut Card<Chip>, board: Board, queues: Queues) {
     let firmware = prebuilt::worker_firmware(&WORKER).unwrap();
-    let banks = l1_banks(&layout.workers(board).collect::<Vec<_>>());
+    let banks = l1_banks(&queues.workers(board).collect::<Vec<_>>());
     load_tiles(card, board, &WORKER, &firmware, &banks).unwrap();
     let mut rounds = 0;
     for tile in board.tensix_tiles() {

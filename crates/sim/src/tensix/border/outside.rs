@@ -31,6 +31,11 @@ pub(crate) trait Outside {
     /// # Errors
     /// As for an access over the NoC.
     fn store(&mut self, at: Cycle, addr: u32, value: u32) -> Result<(), Fault>;
+    /// A unit works for a thread from one cycle to another, for observers.
+    #[inline]
+    fn works(&mut self, unit: Unit, thread: usize, from: Cycle, until: Cycle) {
+        let _ = (unit, thread, from, until);
+    }
     /// What follows is done by `unit` for an instruction of this origin: for those who observe.
     #[inline]
     fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {

@@ -354,6 +354,7 @@ impl Coprocessor {
             }
             Work::Nothing => (timing::TENSIX_UNIT, 0),
         };
+        outside.works(Unit::Unpacker(unit as u8), job.at.thread, now, now + busy);
         let unpacker = &mut unpackers.units[unit];
         (unpacker.until, unpacker.wants) = (Some(now + busy), wants);
         Ok(true)

@@ -108,6 +108,13 @@ impl Default for Vector {
     }
 }
 
+impl Vector {
+    /// The registers, a datum for each lane of each.
+    pub(super) fn lregs(&self) -> &[[u32; LANES]] {
+        &self.lregs[..MACRO_LREG]
+    }
+}
+
 /// What an instruction of `thread` works on besides the vector unit.
 pub(super) struct Operands<'a> {
     pub(super) config: &'a Config,

@@ -1,0 +1,140 @@
+//! Rules between cores and NoC: requests that nobody waits for, links that stay open, requests longer
+//! than a packet.
+
+use crate::catalogue::protocol;
+use crate::finding::Agent;
+use crate::shadow::report::{Actor, Reports};
+use crate::shadow::tile::Tile;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE};
+use tilework_abi::tensix::Processor;
+use tilework_driver::LaunchNote;
+use tilework_sim::{PacketEvent, PacketKind, Request, RequestId, RequestKind};
+
+/// Bytes of a packet (NoC/Counters.md, "Automatic request splitting").
+pub(crate) const PACKET_BYTES: u64 = 16_384;
+
+/// A request of a kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Issued {
+    pub actor: Actor,
+    pub launch: Arc<LaunchNote>,
+    pub request: Arc<Request>,
+}
+
+impl Issued {
+    /// The request as an agent of its own.
+    pub(crate) fn agent(&self) -> Agent {
+        match self.request.kind {
+            RequestKind::Read => Agent::NocRead(self.request.noc),
+            RequestKind::Write | RequestKind::Inline => Agent::NocWrite(self.request.noc),
+            RequestKind::Atomic => Agent::NocAtomic(self.request.noc),
+        }
+    }
+}
+
+const fn kind_name(kind: RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Read => "read",
+        RequestKind::Write => "write",
+        RequestKind::Inline => "inline write",
+        RequestKind::Atomic => "atomic",
+    }
+}
+
+/// The requests of kernels that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    /// Each with the bytes or answers that are missing; asked by number.
+    requests: HashMap<RequestId, (Issued, u64)>,
+}
+
+impl InFlight {
+    /// A request of a kernel.
+    pub(crate) fn issue(&mut self, reports: &mut Reports, issued: &Issued) {
+        let request = &issued.request;
+        if request.len > PACKET_BYTES && request.kind != RequestKind::Inline {
+            reports.report(&protocol::NOC_TOO_LONG, issued.actor, None, || {
+                let (len, packets) = (request.len, request.len.div_ceil(PACKET_BYTES));
+                (
+                    format!("a {} of {len} bytes, which the NIU counts as {packets} requests", kind_name(request.kind)),
+                    None,
+                )
+            });
+        }
+        let answers = match request.kind {
+            _ if !request.answered => return self.keep(issued, u64::MAX),
+            RequestKind::Read => request.len.div_ceil(PACKET_BYTES).max(1),
+            RequestKind::Write => request.len.div_ceil(PACKET_BYTES).max(1) * u64::from(request.receivers),
+            RequestKind::Inline | RequestKind::Atomic => request.receivers.into(),
+        };
+        self.keep(issued, answers);
+    }
+
+    fn keep(&mut self, issued: &Issued, answers: u64) {
+        self.requests.insert(issued.request.id, (issued.clone(), answers));
+    }
+
+    /// The request that a packet belongs to, if it is a kernel's.
+    pub(crate) fn of(&self, id: RequestId) -> Option<&Issued> {
+        self.requests.get(&id).map(|(issued, _)| issued)
+    }
+
+    /// A packet has arrived.
+    pub(crate) fn arrived(&mut self, packet: &PacketEvent) {
+        let Some((_, answers)) = self.requests.get_mut(&packet.id) else { return };
+        let last = match packet.kind {
+            PacketKind::ReadResponse | PacketKind::WriteAck | PacketKind::AtomicResponse => {
+                *answers = answers.saturating_sub(1);
+                *answers == 0
+            }
+            // A request without an answer; of a multicast the others are not asked for.
+            PacketKind::WriteRequest | PacketKind::AtomicRequest => *answers == u64::MAX,
+            PacketKind::ReadRequest | PacketKind::Refusal => false,
+        };
+        if last {
+            self.requests.remove(&packet.id);
+        }
+    }
+}
+
+/// A kernel has started a request: what its core must do before it ends.
+pub(crate) fn started(tile: &mut Tile, core: Processor, issued: &Issued) {
+    let (noc, state) = (usize::from(issued.request.noc & 1), &mut tile.cores[core.index()]);
+    if issued.request.answered {
+        state.unwaited[noc] = Some(issued.clone());
+    }
+    let link = issued.request.linked.then(|| issued.clone());
+    // The link is the NIU's: whoever ends it, ends it for all initiators.
+    state.linked[noc].fill(None);
+    state.linked[noc][usize::from(issued.request.initiator & 3)] = link;
+}
+
+/// A core has loaded a register: a counter of an NIU tells it what has been answered.
+#[inline]
+pub(crate) fn looked(tile: &mut Tile, core: Processor, addr: u32) {
+    let offset = addr.wrapping_sub(NIU0_BASE);
+    if offset < 2 * NIU_SPAN && (COUNTERS..COUNTERS_END).contains(&(offset % NIU_SPAN)) {
+        tile.cores[core.index()].unwaited[(offset / NIU_SPAN) as usize] = None;
+    }
+}
+
+/// The kernels of a tile have ended.
+pub(crate) fn ended(tile: &mut Tile, in_flight: &InFlight, reports: &mut Reports) {
+    for state in &mut tile.cores {
+        for issued in state.unwaited.iter_mut().filter_map(Option::take) {
+            let still = in_flight.of(issued.request.id).is_some();
+            reports.report(&protocol::NOC_NOT_WAITED, issued.actor, None, || {
+                let Request { kind, len, noc, .. } = *issued.request;
+                let when = if still { "is still under way when the kernel ends" } else { "is not waited for" };
+                (format!("the last {} of NoC {noc}, of {len} bytes, {when}", kind_name(kind)), None)
+            });
+        }
+        for issued in state.linked.iter_mut().flatten().filter_map(Option::take) {
+            reports.report(&protocol::NOC_LINK_OPEN, issued.actor, None, || {
+                (format!("the last request of NoC {} is linked to one that never comes", issued.request.noc), None)
+            });
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The last accesses to each word of a memory.
+//!
+//! A line of 64 bytes that is only accessed as a whole, as data that the NoC moves is, has one cell
+//! for all its words. Pages exist where something was accessed.
+
+use super::clock::Stamp;
+use std::collections::HashMap;
+
+/// Bytes of a line, of a word, of a page.
+const LINE: u64 = 64;
+const WORD: u64 = 4;
+const PAGE: u64 = 4096;
+/// Words of a line, lines of a page.
+const WORDS: usize = (LINE / WORD) as usize;
+const LINES: usize = (PAGE / LINE) as usize;
+/// All bytes of a word.
+const ALL: u8 = 0xF;
+
+/// An access as it is kept, and as reports name it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Access {
+    pub stamp: Stamp,
+    /// The instruction that did it or started it.
+    pub pc: u32,
+    /// The core that did it or started it: an index into `Processor::ALL`, or [`Access::HOST`].
+    pub by: u8,
+    /// Which bytes of the word, of accesses to less than a word.
+    pub mask: u8,
+    /// So few bytes that it may be a flag.
+    pub small: bool,
+    /// The count of that core's own part then: who knows of it knows that this was started.
+    pub started: u32,
+    pub at: u64,
+}
+
+impl Access {
+    /// `by` of what no core does.
+    pub(super) const HOST: u8 = 5;
+
+    fn exists(&self) -> bool {
+        self.stamp.count != 0
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.exists() && self.mask & other.mask != 0
+    }
+}
+
+/// Two accesses that nothing orders; the later one is the one that was being checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Conflict {
+    pub earlier: Access,
+    /// What each does.
+    pub earlier_writes: bool,
+    pub later_writes: bool,
+    /// The first word or line of the conflict.
+    pub addr: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Cell {
+    write: Access,
+    read: Access,
+    /// Further reads of others since the write.
+    reads: Option<Box<Vec<Access>>>,
+}
+
+impl Cell {
+    fn write(&mut self, access: Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
+        let hit = |other: &Access| other.meets(&access) && !ordered(other.stamp);
+        let mut conflict = hit(&self.write).then_some((self.write, true));
+        if conflict.is_none() && hit(&self.read) {
+            conflict = Some((self.read, false));
+        }
+        if let Some(reads) = self.reads.take()
+            && conflict.is_none()
+        {
+            conflict = reads.iter().find(|read| hit(read)).map(|read| (*read, false));
+        }
+        self.write = access;
+        self.read = Access::default();
+        conflict
+    }
+
+    fn read(&mut self, access: Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
+        let conflict = (self.write.meets(&access) && !ordered(self.write.stamp)).then_some((self.write, true));
+        let replaces = |old: &Access| {
+            !old.exists()
+                || (old.mask & !access.mask == 0 && (old.stamp.part == access.stamp.part || ordered(old.stamp)))
+        };
+        if replaces(&self.read) {
+            self.read = access;
+        } else {
+            let reads = self.reads.get_or_insert_default();
+            reads.retain(|read| !replaces(read));
+            reads.push(access);
+        }
+        conflict
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Line {
+    Whole(Cell),
+    Words(Box<[Cell; WORDS]>),
+}
+
+impl Line {
+    fn words(&mut self) -> &mut [Cell; WORDS] {
+        if let Self::Whole(cell) = self {
+            *self = Self::Words(Box::new(std::array::from_fn(|_| cell.clone())));
+        }
+        match self {
+            Self::Words(words) => words,
+            Self::Whole(_) => unreachable!("it has just been divided"),
+        }
+    }
+}
+
+/// What was last done to each word of one memory.
+#[derive(Debug, Default)]
+pub(super) struct Shadow {
+    pages: HashMap<u64, Box<[Line; LINES]>>,
+}
+
+impl Shadow {
+    /// Records a write of `len` bytes at `addr`. Gives the first earlier access that `ordered` does
+    /// not say comes before.
+    pub(super) fn write(
+        &mut self,
+        addr: u64,
+        len: u64,
+        access: Access,
+        ordered: &impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let mut first = None;
+        self.lines(addr, len, |line, at, from, to| {
+            let found = if to - from == LINE {
+                let found = match line {
+                    Line::Whole(cell) => cell.write(Access { mask: ALL, ..access }, ordered),
+                    Line::Words(words) => {
+                        let each = words.iter_mut().map(|cell| cell.write(Access { mask: ALL, ..access }, ordered));
+                        each.fold(None, Option::or)
+                    }
+                };
+                *line = Line::Whole(Cell { write: Access { mask: ALL, ..access }, ..Cell::default() });
+                found
+            } else {
+                each_word(line, from, to, |cell, mask| cell.write(Access { mask, ..access }, ordered))
+            };
+            keep_first(&mut first, found, true, at);
+        });
+        first
+    }
+
+    /// Records a read, likewise.
+    pub(super) fn read(
+        &mut self,
+        addr: u64,
+        len: u64,
+        access: Access,
+        ordered: &impl Fn(Stamp) -> bool,
+    ) -> Option<Conflict> {
+        let mut first = None;
+        self.lines(addr, len, |line, at, from, to| {
+            let found = match line {
+                Line::Whole(cell) if to - from == LINE => cell.read(Access { mask: ALL, ..access }, ordered),
+                line => each_word(line, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered)),
+            };
+            keep_first(&mut first, found, false, at);
+        });
+        first
+    }
+
+    /// The last write of the word at `addr`.
+    pub(super) fn last_write(&mut self, addr: u64) -> Access {
+        let Some(page) = self.pages.get(&(addr / PAGE)) else { return Access::default() };
+        match &page[(addr % PAGE / LINE) as usize] {
+            Line::Whole(cell) => cell.write,
+            Line::Words(words) => words[(addr % LINE / WORD) as usize].write,
+        }
+    }
+
+    /// Calls `f` for each line with its address and the bytes of it that are meant.
+    fn lines(&mut self, addr: u64, len: u64, mut f: impl FnMut(&mut Line, u64, u64, u64)) {
+        let (mut at, end) = (addr, addr.saturating_add(len));
+        while at < end {
+            let page = self.pages.entry(at / PAGE).or_insert_with(new_page);
+            let page_end = (at / PAGE + 1) * PAGE;
+            while at < end.min(page_end) {
+                let base = at / LINE * LINE;
+                let to = end.min(base + LINE);
+                f(&mut page[(at % PAGE / LINE) as usize], at, at - base, to - base);
+                at = to;
+            }
+        }
+    }
+}
+
+fn new_page() -> Box<[Line; LINES]> {
+    Box::new(std::array::from_fn(|_| Line::Whole(Cell::default())))
+}
+
+/// Calls `f` for each word of bytes `from..to` of a line, with the bytes of the word that are meant.
+fn each_word(
+    line: &mut Line,
+    from: u64,
+    to: u64,
+    mut f: impl FnMut(&mut Cell, u8) -> Option<(Access, bool)>,
+) -> Option<(Access, bool)> {
+    let words = line.words();
+    let mut first = None;
+    for word in from / WORD..to.div_ceil(WORD) {
+        let (low, high) = (from.saturating_sub(word * WORD), (to - word * WORD).min(WORD));
+        let mask = (ALL << low) & (ALL >> (WORD - high));
+        first = first.or(f(&mut words[word as usize], mask));
+    }
+    first
+}
+
+fn keep_first(first: &mut Option<Conflict>, found: Option<(Access, bool)>, later_writes: bool, addr: u64) {
+    if let (None, Some((earlier, earlier_writes))) = (&first, found) {
+        *first = Some(Conflict { earlier, earlier_writes, later_writes, addr });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(part: u32, count: u32) -> Access {
+        Access { stamp: Stamp { part, count }, mask: ALL, ..Access::default() }
+    }
+
+    fn never(_: Stamp) -> bool {
+        false
+    }
+
+    #[test]
+    fn two_writes_without_order_conflict_where_they_meet() {
+        let mut shadow = Shadow::default();
+        assert_eq!(shadow.write(0x1000, 256, access(1, 1), &never), None);
+        assert_eq!(shadow.write(0x1100, 64, access(2, 1), &never), None);
+        let conflict = shadow.write(0x10f0, 4, access(2, 2), &never).unwrap();
+        assert_eq!((conflict.earlier.stamp.part, conflict.addr, conflict.earlier_writes), (1, 0x10f0, true));
+        assert_eq!(shadow.write(0x1000, 4, access(2, 3), &|_| true), None);
+    }
+
+    #[test]
+    fn a_write_meets_every_read_since_the_last_write() {
+        let mut shadow = Shadow::default();
+        for part in 1..4 {
+            assert_eq!(shadow.read(0x40, 64, access(part, 1), &never), None);
+        }
+        let conflict = shadow.write(0x40, 64, access(9, 1), &|stamp| stamp.part != 3).unwrap();
+        assert_eq!((conflict.earlier.stamp.part, conflict.earlier_writes), (3, false));
+        assert_eq!(shadow.write(0x40, 64, access(9, 2), &|stamp| stamp.part == 9), None, "reads are forgotten");
+    }
+
+    #[test]
+    fn bytes_of_one_word_are_distinguished() {
+        let mut shadow = Shadow::default();
+        assert_eq!(shadow.write(0x101, 1, access(1, 1), &never), None);
+        assert_eq!(shadow.read(0x102, 2, access(2, 1), &never), None);
+        assert!(shadow.read(0x100, 2, access(2, 1), &never).is_some());
+        assert_eq!(shadow.last_write(0x100).mask, 0b0010);
+    }
+
+    #[test]
+    fn a_line_that_was_divided_is_checked_word_by_word() {
+        let mut shadow = Shadow::default();
+        shadow.write(0x3c, 4, access(1, 1), &never);
+        shadow.write(0x20, 4, access(2, 1), &never);
+        let conflict = shadow.write(0, 64, access(3, 1), &|stamp| stamp.part == 2).unwrap();
+        assert_eq!(conflict.earlier.stamp.part, 1);
+        assert!(matches!(shadow.pages[&0][0], Line::Whole(_)), "it is whole again");
+    }
+}

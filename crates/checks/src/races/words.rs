@@ -1,0 +1,148 @@
+//! Words by which agents tell each other something: semaphores, mailboxes, counters, flags.
+//!
+//! Whoever changes such a word tells what it knows, whoever loads it learns that. In L1 these are
+//! the words that the memory map sets aside for it, semaphores of programs, words that atomics
+//! change, and words that a core has been seen to poll. All others are data.
+
+use super::clock::{Clock, Moment};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use tilework_abi::cq::layout::{dispatch_core, prefetch_core};
+use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, MemoryMap};
+use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg};
+use tilework_abi::{L1_ALIGN, stream};
+
+/// Semaphores of a program (tt-metal, `NUM_SEMAPHORES`).
+const SEMAPHORES: u32 = 16;
+/// Bytes of a write that may be a flag, at most.
+pub(super) const FLAG_BYTES: u64 = 16;
+
+/// The words of one tile's L1 and streams.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    known: BTreeMap<u32, Word>,
+    /// Ranges of L1 that have semaphores.
+    semaphores: Vec<Range<u32>>,
+    /// Base of the kernel configuration in use.
+    config: u32,
+    /// What came with the last small write of the NoC to a word that may be a flag.
+    flags: HashMap<u32, Moment>,
+}
+
+/// What is told by a word.
+#[derive(Debug, Default)]
+struct Word {
+    clock: Clock,
+    version: u32,
+    /// Who has learned which version.
+    readers: Vec<(usize, u32)>,
+}
+
+/// Ranges of L1 that the memory map sets aside for such words, on any tile.
+pub(super) fn reserved(map: &MemoryMap) -> Vec<Range<u32>> {
+    let words = |first: u32, bytes: u32| first..first + bytes;
+    let mut all = vec![
+        map.mailbox.get()..map.launch.get(),
+        words(map.go.get(), 4 * GO_ENTRIES),
+        words(map.go_index.get(), 4),
+        prefetch_core::PREFETCH_Q_RD_PTR..dispatch_core::SYNC_SEMS.end().get(),
+        words(prefetch_core::PREFETCH_Q.base().get(), prefetch_core::PREFETCH_Q.size()),
+    ];
+    all.sort_by_key(|range| range.start);
+    all
+}
+
+/// The register that stands for the stream register at `addr`: the counts of free space are changed
+/// through another register, which stands for all of them.
+pub(super) fn stands_for(addr: u32) -> u32 {
+    let index = (addr - stream::BASE) % stream::STRIDE / 4;
+    let counts = stream::SPACE_AVAILABLE..stream::SPACE_AVAILABLE + stream::RECEIVERS;
+    if counts.contains(&index) {
+        return addr - 4 * (index - stream::SPACE_AVAILABLE_UPDATE);
+    }
+    addr
+}
+
+impl Words {
+    /// Whether the word at `addr` is one.
+    pub(super) fn has(&self, reserved: &[Range<u32>], addr: u32) -> bool {
+        let within = |ranges: &[Range<u32>]| ranges.iter().any(|range| range.contains(&addr));
+        within(reserved)
+            || self.known.contains_key(&addr)
+            || (addr.is_multiple_of(L1_ALIGN) && within(&self.semaphores))
+    }
+
+    /// Makes it one.
+    pub(super) fn add(&mut self, addr: u32) {
+        self.known.entry(addr).or_default();
+    }
+
+    /// Whether any word of a range is one.
+    pub(super) fn any(&self, reserved: &[Range<u32>], range: &Range<u32>) -> bool {
+        let meets = |other: &Range<u32>| other.start < range.end && range.start < other.end;
+        reserved.iter().any(meets)
+            || self.semaphores.iter().any(meets)
+            || self.known.range(range.clone()).next().is_some()
+    }
+
+    /// Tells what `moment` knows by the word at `addr`.
+    pub(super) fn tell(&mut self, addr: u32, moment: &Moment) {
+        let word = self.known.entry(addr).or_default();
+        if moment.tell(&mut word.clock) {
+            word.version += 1;
+        }
+    }
+
+    /// A small write of the NoC that may be a flag.
+    pub(super) fn may_tell(&mut self, addr: u32, moment: Moment) {
+        self.flags.insert(addr, moment);
+    }
+
+    /// `reader` learns what is told by the word at `addr`.
+    pub(super) fn learn(&mut self, addr: u32, reader: usize, clock: &mut Clock) {
+        if let Some(word) = self.known.get_mut(&addr) {
+            match word.readers.iter_mut().find(|(other, _)| *other == reader) {
+                Some((_, version)) if *version == word.version => {}
+                known => {
+                    match known {
+                        Some((_, version)) => *version = word.version,
+                        None => word.readers.push((reader, word.version)),
+                    }
+                    clock.join(&word.clock);
+                }
+            }
+        }
+        if let Some(flag) = self.flags.get(&addr) {
+            flag.tell(clock);
+        }
+    }
+
+    /// All that is told by the word at `addr`, for a read by the NoC.
+    pub(super) fn read(&self, addr: u32, clock: &mut Clock) {
+        if let Some(word) = self.known.get(&addr) {
+            clock.join(&word.clock);
+        }
+        self.learn_flag(addr, clock);
+    }
+
+    /// Whether a small write to the word at `addr` is known, and its clock has been learned.
+    pub(super) fn learn_flag(&self, addr: u32, clock: &mut Clock) -> bool {
+        self.flags.get(&addr).map(|flag| flag.tell(clock)).is_some()
+    }
+
+    /// A core loads `value` from the launch messages, which say where semaphores are.
+    pub(super) fn launch(&mut self, map: &MemoryMap, addr: u32, value: u32) {
+        let size = LAUNCH_MSG_BYTES as u32;
+        let Some(offset) = addr.checked_sub(map.launch.get()).filter(|at| *at < LAUNCH_ENTRIES * size) else { return };
+        let field = (offset % size) as usize;
+        if field == std::mem::offset_of!(LaunchMsg, kernel_config_base) {
+            self.config = value;
+        } else if field == std::mem::offset_of!(LaunchMsg, sem_offset) {
+            let first = self.config.wrapping_add(value & 0xFFFF);
+            let range = first..first.saturating_add(SEMAPHORES * L1_ALIGN);
+            if !self.semaphores.contains(&range) {
+                self.semaphores.push(range);
+            }
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The observer: hands events to the analysers of memory and protocol.
+
+use super::buffers::Buffers;
+use super::cbs::{Counter, Wrong};
+use super::dram::Dram;
+use super::report::{Actor, Reports};
+use super::tile::{Tile, Tiles};
+use crate::Checks;
+use crate::catalogue::protocol as rows;
+use crate::finding::{Agent as Who, Place, Space, Target};
+use crate::protocol::{self, InFlight, Issued};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tilework_abi::cb::COUNTER_MASK;
+use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES};
+use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
+use tilework_driver::{FirmwareNote, LaunchNote, Note};
+use tilework_sim::{
+    Agent, Cycle, Event, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Unit, Wants, What,
+};
+
+/// Looks for wrong accesses and broken rules of protocol. Attach it to a chip before the device is
+/// opened: what was written and allocated before is not known to it.
+#[derive(Debug)]
+pub struct CheckObserver {
+    pub(super) reports: Reports,
+    pub(super) tiles: Tiles,
+    pub(super) dram: BTreeMap<u8, Dram>,
+    pub(super) buffers: Buffers,
+    pub(super) firmware: Option<Arc<FirmwareNote>>,
+    pub(super) in_flight: InFlight,
+    /// The number of the next launch.
+    launches: u64,
+}
+
+/// Somebody's access to a span of L1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub addr: u32,
+    pub len: u32,
+}
+
+impl CheckObserver {
+    /// An observer that reports into `checks`.
+    pub fn new(checks: Arc<Mutex<Checks>>) -> Self {
+        Self {
+            reports: Reports::new(checks),
+            tiles: Tiles::default(),
+            dram: BTreeMap::new(),
+            buffers: Buffers::default(),
+            firmware: None,
+            in_flight: InFlight::default(),
+            launches: 0,
+        }
+    }
+
+    /// The event on a Tensix tile. The tile is taken out meanwhile: other tiles may be looked at.
+    fn on_tile(&mut self, xy: NocXy, event: &Event) {
+        let mut tile = self.tiles.take(xy);
+        match &event.agent {
+            Agent::Core(core) => self.on_core(&mut tile, *core, event),
+            Agent::Coprocessor(unit) => self.on_unit(&mut tile, *unit, event),
+            Agent::Niu(_) => self.on_packet(&mut tile, event),
+        }
+        self.tiles.put(tile);
+    }
+
+    #[inline]
+    fn on_core(&mut self, tile: &mut Tile, core: Processor, event: &Event) {
+        let actor = Actor::core(tile.xy, core, event.pc, event.at);
+        match event.what {
+            What::Load { addr, bytes, value, cached } if addr < L1_SIZE => {
+                self.loaded(tile, (core, actor), Span { addr, len: bytes.into() }, (value, cached));
+            }
+            What::Store { addr, bytes, value } if addr < L1_SIZE => {
+                let span = Span { addr, len: bytes.into() };
+                if tile.cores[core.index()].in_kernel(event.pc) {
+                    self.write_l1(tile, Some(core), actor, span);
+                }
+                tile.cores[core.index()].drop_line(addr);
+                self.wrote(tile, Some(core), actor, span);
+                self.watch_done(tile, core, addr, bytes, value);
+            }
+            What::Load { addr, bytes, .. } if is_local(addr) => self.local(tile, (core, actor), addr, bytes, false),
+            What::Store { addr, bytes, .. } if is_local(addr) => self.local(tile, (core, actor), addr, bytes, true),
+            What::Load { addr, value, .. } => {
+                protocol::looked(tile, core, addr);
+                self.saw_counter(tile, addr, value);
+            }
+            What::Store { addr, value, .. } => self.stored_counter(tile, core, actor, addr, value),
+            What::Atomic { addr, .. } => {
+                tile.cores[core.index()].flush();
+                let span = Span { addr, len: 4 };
+                if tile.cores[core.index()].in_kernel(event.pc) {
+                    self.write_l1(tile, Some(core), actor, span);
+                }
+                self.wrote(tile, Some(core), actor, span);
+            }
+            What::Fence => tile.cores[core.index()].flush(),
+            What::Request(ref request) => self.requested(tile, core, actor, request),
+            _ => {}
+        }
+    }
+
+    /// A load from L1.
+    #[inline]
+    fn loaded(&mut self, tile: &mut Tile, (core, actor): (Processor, Actor), span: Span, (value, cached): (u32, bool)) {
+        let pc = actor.code.map_or(0, |code| code.pc);
+        let in_kernel = tile.cores[core.index()].in_kernel(pc);
+        if cached {
+            if let Some(by) = tile.cores[core.index()].stale(span.addr, span.len) {
+                let target = Some(in_l1(tile.xy, span));
+                self.reports.report(&rows::MISSING_FENCE, actor, target, || {
+                    let what = format!("loads from its copy of {:#x}, which was written since", span.addr);
+                    (what, Some(by))
+                });
+            }
+        } else {
+            tile.cores[core.index()].fill(span.addr);
+        }
+        if in_kernel {
+            self.read_l1(tile, core, actor, span);
+        } else if core == Processor::Brisc {
+            self.watch_go(tile, span.addr, span.len, value);
+        }
+        self.check_written(tile, actor, span, 1);
+    }
+
+    /// BRISC's firmware has loaded a word: that of a go message, or of a launch message.
+    fn watch_go(&mut self, tile: &mut Tile, addr: u32, bytes: u32, value: u32) {
+        let Some(firmware) = &self.firmware else { return };
+        let (go, launch) = (firmware.map.go.get(), firmware.map.launch.get());
+        if let Some(offset) = addr.checked_sub(go).filter(|&offset| offset < 4 * GO_ENTRIES) {
+            let signal = value >> (8 * (3 - offset % 4).min(3)) & 0xFF;
+            let has_signal = offset % 4 + bytes == 4;
+            if has_signal && signal == u32::from(RUN_GO) && tile.launch.is_none() {
+                tile.begin();
+            }
+        } else if let Some(offset) = addr.checked_sub(launch)
+            && offset < LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32
+            && offset % LAUNCH_MSG_BYTES as u32 == 0
+            && bytes == 4
+        {
+            tile.check_base(value);
+        }
+    }
+
+    /// BRISC's firmware has stored the signal of a go message: the program is done.
+    fn watch_done(&mut self, tile: &mut Tile, core: Processor, addr: u32, bytes: u8, value: u32) {
+        let Some(firmware) = &self.firmware else { return };
+        let Some(offset) = addr.checked_sub(firmware.map.go.get()) else { return };
+        let is_signal = offset < 4 * GO_ENTRIES && offset % 4 + u32::from(bytes) == 4;
+        if core == Processor::Brisc && is_signal && value >> (8 * (u32::from(bytes) - 1)) == u32::from(RUN_DONE) {
+            protocol::ended(tile, &self.in_flight, &mut self.reports);
+            tile.end();
+        }
+    }
+
+    fn saw_counter(&mut self, tile: &mut Tile, addr: u32, value: u32) {
+        if let Some((counter, number)) = self.counter(tile, addr) {
+            tile.cbs[number].saw(counter, value & COUNTER_MASK);
+        }
+    }
+
+    /// The counter at a register, and the position of its buffer among those of the program.
+    #[inline]
+    fn counter(&self, tile: &Tile, addr: u32) -> Option<(Counter, usize)> {
+        let counter = Counter::at(addr, self.firmware.as_ref()?.map.cb_stream)?;
+        Some((counter, tile.cbs.iter().position(|cb| cb.note.index == counter.index())?))
+    }
+
+    fn stored_counter(&mut self, tile: &mut Tile, core: Processor, actor: Actor, addr: u32, value: u32) {
+        let Some((counter, number)) = self.counter(tile, addr) else { return };
+        if !tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)) {
+            return;
+        }
+        let (wrong, early) = tile.cbs[number].counted(counter, core, value & COUNTER_MASK);
+        if let Some(wrong) = wrong {
+            self.report_cb(tile, number, actor, None, &wrong);
+        }
+        if let Some((actor, page)) = early {
+            self.report_cb(tile, number, actor, None, &Wrong::NotReceived { page });
+        }
+    }
+
+    /// What a unit of the coprocessor does.
+    fn on_unit(&mut self, tile: &mut Tile, unit: Unit, event: &Event) {
+        let (What::UnitRead { by, .. } | What::UnitWrite { by, .. } | What::UnitStore { by, .. }) = event.what else {
+            return;
+        };
+        let core = by.unwrap_or(Processor::Brisc);
+        let thread = core.index().saturating_sub(Processor::Trisc0.index()) as u8;
+        let agent = match unit {
+            Unit::Unpacker(number) => Who::Unpacker(number),
+            Unit::Packer => Who::Packer(0),
+            Unit::Mover | Unit::Scalar | Unit::Matrix | Unit::Vector => Who::Thread(thread),
+        };
+        let actor = Actor::core(tile.xy, core, event.pc, event.at).by(agent);
+        let in_kernel = by.is_some_and(|core| tile.cores[core.index()].in_kernel(event.pc));
+        match event.what {
+            What::UnitRead { addr, len, .. } if len > 0 => {
+                let span = Span { addr, len };
+                if in_kernel {
+                    self.read_l1(tile, core, actor, span);
+                }
+                self.check_written(tile, actor, span, PADDING.min(len));
+            }
+            What::UnitWrite { addr, len, .. } if len > 0 => {
+                let span = Span { addr, len };
+                if in_kernel {
+                    self.write_l1(tile, Some(core), actor, span);
+                }
+                self.wrote(tile, None, actor, span);
+            }
+            What::UnitStore { addr, value, .. } => self.stored_counter(tile, core, actor, addr, value),
+            _ => {}
+        }
+    }
+
+    /// A request of a core.
+    fn requested(&mut self, tile: &mut Tile, core: Processor, actor: Actor, request: &Request) {
+        let Some(launch) = tile.launch.clone() else { return };
+        if !tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)) {
+            return;
+        }
+        let issued = Issued { actor, launch, request: Arc::new(request.clone()) };
+        self.in_flight.issue(&mut self.reports, &issued);
+        protocol::started(tile, core, &issued);
+        let agent = actor.by(issued.agent());
+        let len = u32::try_from(request.len).unwrap_or(u32::MAX);
+        if let Ok(addr) = u32::try_from(request.local_addr) {
+            let span = Span { addr, len };
+            match request.kind {
+                RequestKind::Read if addr < L1_SIZE => self.write_l1(tile, Some(core), agent, span),
+                RequestKind::Write if addr < L1_SIZE => {
+                    self.read_l1(tile, core, agent, span);
+                    self.check_written(tile, agent, span, PADDING.min(len));
+                }
+                _ => {}
+            }
+        }
+        self.remote(tile, &issued, agent, len);
+    }
+
+    /// The other end of a request.
+    fn remote(&mut self, tile: &mut Tile, issued: &Issued, agent: Actor, len: u32) {
+        let request = &issued.request;
+        match request.remote {
+            Spot::Dram(bank) => self.reach_dram(issued, agent, bank),
+            Spot::Tensix(xy) => {
+                let Ok(addr) = u32::try_from(request.remote_addr) else { return };
+                if addr >= L1_SIZE || request.kind == RequestKind::Read {
+                    return;
+                }
+                let span = Span { addr, len };
+                if xy == tile.xy {
+                    self.write_l1_of(tile, None, agent, span, &issued.launch);
+                } else {
+                    let mut other = self.tiles.take(xy);
+                    self.write_l1_of(&mut other, None, agent, span, &issued.launch);
+                    self.tiles.put(other);
+                }
+            }
+            Spot::Pcie | Spot::Arc | Spot::Inert => {}
+        }
+    }
+
+    /// A packet at a Tensix tile.
+    fn on_packet(&mut self, tile: &mut Tile, event: &Event) {
+        let What::Arrives(packet) = event.what else { return };
+        let issued = self.in_flight.of(packet.id).cloned();
+        if let (Ok(addr), true) = (u32::try_from(packet.addr), packet.len > 0)
+            && addr < L1_SIZE
+        {
+            let span = Span { addr, len: packet.len.min(L1_SIZE - addr) };
+            let host = Actor { tile: tile.xy, agent: Who::Host, code: None, at: event.at };
+            let actor = issued.as_ref().map_or(host, |issued| issued.actor.by(issued.agent()));
+            match packet.kind {
+                PacketKind::WriteRequest | PacketKind::AtomicRequest => {
+                    if let Some(issued) = issued.as_ref().filter(|issued| issued.actor.tile != tile.xy) {
+                        tile.was_told = true;
+                        self.write_cb(tile, None, actor, span, Some(&issued.launch));
+                    }
+                    self.wrote(tile, None, actor, span);
+                }
+                PacketKind::ReadResponse | PacketKind::AtomicResponse => self.wrote(tile, None, actor, span),
+                PacketKind::ReadRequest if issued.is_some() => {
+                    self.check_written(tile, actor, span, PADDING.min(span.len))
+                }
+                _ => {}
+            }
+        }
+        self.in_flight.arrived(&packet);
+    }
+
+    /// A packet at a DRAM bank.
+    fn on_dram(&mut self, bank: u8, packet: &PacketEvent, at: Cycle) {
+        let issued = self.in_flight.of(packet.id).cloned();
+        match packet.kind {
+            PacketKind::WriteRequest | PacketKind::AtomicRequest => self.wrote_dram(bank, packet, issued.as_ref(), at),
+            PacketKind::ReadRequest => {
+                if let Some(issued) = &issued {
+                    self.read_dram(bank, packet, issued, at);
+                }
+            }
+            _ => {}
+        }
+        self.in_flight.arrived(packet);
+    }
+
+    /// Bytes of L1 have been written.
+    #[inline]
+    fn wrote(&mut self, tile: &mut Tile, core: Option<Processor>, actor: Actor, span: Span) {
+        let place: Place = actor.place(None);
+        tile.wrote(span.addr, span.len.min(L1_SIZE - span.addr), core, place);
+    }
+
+    fn launched(&mut self, launch: &Arc<LaunchNote>) {
+        self.launches = launch.number + 1;
+        for &xy in &launch.cores {
+            self.tiles.get(xy).pending.push_back(Arc::clone(launch));
+        }
+    }
+
+    /// The number of the oldest launch that is not over.
+    pub(super) fn oldest(&self) -> u64 {
+        let of = |tile: &Tile| tile.launch.iter().chain(&tile.pending).map(|launch| launch.number).min();
+        self.tiles.iter().filter_map(of).min().unwrap_or(self.launches)
+    }
+    /// Whether no program runs or is to run.
+    pub(super) fn is_idle(&self) -> bool {
+        self.oldest() == self.launches
+    }
+}
+
+/// Bytes that may stay unwritten in what is read at once: padding up to the alignment of DRAM.
+pub(super) const PADDING: u32 = tilework_abi::DRAM_ALIGN;
+
+#[inline]
+fn is_local(addr: u32) -> bool {
+    addr.wrapping_sub(LOCAL_BASE) < tilework_abi::tensix::LOCAL_SIZE_DM
+}
+
+/// A span of L1 as the target of a finding.
+pub(super) fn in_l1(tile: NocXy, span: Span) -> Target {
+    Target { space: Space::L1, tile, addr: span.addr.into(), bytes: span.len }
+}
+
+impl Observer for CheckObserver {
+    fn wants(&self) -> Wants {
+        Wants::ACCESSES | Wants::NOC | Wants::REGISTERS
+    }
+
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            match (event.spot, &event.what) {
+                (_, What::Leaves(_)) => {}
+                (Spot::Tensix(xy), _) => self.on_tile(xy, event),
+                (Spot::Dram(bank), What::Arrives(packet)) => self.on_dram(bank, packet, event.at),
+                (_, What::Arrives(packet)) => self.in_flight.arrived(packet),
+                _ => {}
+            }
+        }
+    }
+
+    fn note(&mut self, _at: Cycle, note: &Note) {
+        match note {
+            Note::Firmware(firmware) => self.firmware = Some(Arc::clone(firmware)),
+            Note::Queue(queue) => {
+                self.tiles.get(queue.tile).is_queue = true;
+            }
+            Note::Allocated(buffer) => {
+                self.buffers.add(buffer, self.launches);
+                self.forget_written(buffer);
+            }
+            Note::Within(buffer) => self.buffers.add(buffer, self.launches),
+            Note::Freed(id) => {
+                let oldest = self.oldest();
+                self.buffers.free(*id, self.launches, oldest);
+            }
+            Note::Launch(launch) => self.launched(launch),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What is known of a Tensix tile: which program runs there, its kernels, and what of its memory was
+//! written.
+
+use super::cbs::Cb;
+use super::written::{Shadow, Written};
+use crate::finding::Place;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::{LOCAL_BASE, Processor};
+use tilework_driver::{CodeNote, FirmwareNote, LaunchNote};
+use tilework_riscv::Insn;
+
+/// Lines of a core's data cache and their bytes (BabyRISCV/README.md).
+const LINES: usize = 4;
+const LINE: u32 = 16;
+
+/// A line of a core's data cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    number: u32,
+    /// Its bytes that others have written since it was filled.
+    pub stale: u16,
+    /// Who did so last.
+    pub by: Option<Place>,
+}
+
+const EMPTY: Line = Line { number: u32::MAX, stale: 0, by: None };
+
+/// A core of a tile.
+#[derive(Debug)]
+pub(crate) struct CoreState {
+    pub local: Written,
+    lines: [Line; LINES],
+    /// The kernel that it runs now, if any.
+    pub kernel: Option<CodeNote>,
+    /// The last range of L1 that an access of the kernel was found to be right in.
+    pub owned: Range<u32>,
+    /// The last request to each NoC of which no counter was looked at since.
+    pub unwaited: [Option<crate::protocol::Issued>; 2],
+    /// Initiators whose last request has left a link open, by NoC and number.
+    pub linked: [[Option<crate::protocol::Issued>; 4]; 2],
+}
+
+impl CoreState {
+    fn new() -> Self {
+        Self {
+            local: Written::default(),
+            lines: [EMPTY; LINES],
+            kernel: None,
+            owned: 0..0,
+            unwaited: [None, None],
+            linked: Default::default(),
+        }
+    }
+
+    /// Whether `pc` is in the kernel that the core runs.
+    #[inline]
+    pub(crate) fn in_kernel(&self, pc: u32) -> bool {
+        self.kernel.as_ref().is_some_and(|kernel| kernel.text.contains(&pc))
+    }
+
+    /// The instruction at `pc` of the kernel.
+    pub(crate) fn instruction(&self, pc: u32) -> Option<Insn> {
+        let kernel = self.kernel.as_ref()?;
+        let at = pc.checked_sub(kernel.text.start)? as usize;
+        let word = kernel.code.get(at..)?.first_chunk()?;
+        Some(Insn::decode(u32::from_le_bytes(*word)))
+    }
+
+    /// The core has loaded from L1 past its cache, and has a copy now.
+    #[inline]
+    pub(crate) fn fill(&mut self, addr: u32) {
+        self.lines[(addr / LINE) as usize % LINES] = Line { number: addr / LINE, ..EMPTY };
+    }
+    /// The cache is empty.
+    #[inline]
+    pub(crate) fn flush(&mut self) {
+        self.lines = [EMPTY; LINES];
+    }
+    /// The core has stored: its copy is gone.
+    #[inline]
+    pub(crate) fn drop_line(&mut self, addr: u32) {
+        let line = &mut self.lines[(addr / LINE) as usize % LINES];
+        if line.number == addr / LINE {
+            *line = EMPTY;
+        }
+    }
+    /// Who has written some of the bytes that the core takes from its copy.
+    #[inline]
+    pub(crate) fn stale(&self, addr: u32, bytes: u32) -> Option<Place> {
+        let line = &self.lines[(addr / LINE) as usize % LINES];
+        let wanted = ((1u32 << bytes) - 1) << (addr % LINE);
+        if line.number == addr / LINE && u32::from(line.stale) & wanted != 0 { line.by } else { None }
+    }
+    /// Somebody else has written.
+    #[inline]
+    fn written(&mut self, addr: u32, len: u32, by: Place) {
+        for line in &mut self.lines {
+            let start = line.number.wrapping_mul(LINE);
+            if line.number == u32::MAX || start >= addr + len || start + LINE <= addr {
+                continue;
+            }
+            let (from, to) = (addr.max(start) - start, (addr + len).min(start + LINE) - start);
+            // Of 16 bytes.
+            line.stale |= (((1u32 << (to - from)) - 1) << from) as u16;
+            line.by = Some(by);
+        }
+    }
+
+    /// Offset of an address in local RAM.
+    #[inline]
+    pub(crate) fn local_offset(addr: u32) -> u64 {
+        u64::from(addr.wrapping_sub(LOCAL_BASE))
+    }
+}
+
+/// A tile.
+#[derive(Debug)]
+pub(crate) struct Tile {
+    pub xy: NocXy,
+    pub l1: Written,
+    pub cores: [CoreState; 5],
+    /// Launches that have not begun here, oldest first.
+    pub pending: VecDeque<Arc<LaunchNote>>,
+    /// The program that runs now.
+    pub launch: Option<Arc<LaunchNote>>,
+    /// Its position among the cores of the launch.
+    pub number: usize,
+    /// The circular buffers of the launch.
+    pub cbs: Vec<Cb>,
+    /// Whether a part of a command queue runs here.
+    pub is_queue: bool,
+    /// Whether a kernel of another tile has written here since the program began.
+    pub was_told: bool,
+}
+
+impl Tile {
+    pub(crate) fn new(xy: NocXy) -> Self {
+        Self {
+            xy,
+            l1: Written::default(),
+            cores: std::array::from_fn(|_| CoreState::new()),
+            pending: VecDeque::new(),
+            launch: None,
+            number: 0,
+            cbs: Vec::new(),
+            is_queue: false,
+            was_told: false,
+        }
+    }
+
+    /// Bytes of L1 were written, by one of the cores or by something else.
+    #[inline]
+    pub(crate) fn wrote(&mut self, addr: u32, len: u32, core: Option<Processor>, by: Place) {
+        self.l1.mark(addr.into(), len.into(), true);
+        for (i, state) in self.cores.iter_mut().enumerate() {
+            if core.map(Processor::index) != Some(i) {
+                state.written(addr, len, by);
+            }
+        }
+    }
+
+    /// Whether no other tile of the program can have told this one anything.
+    pub(crate) fn is_alone(&self) -> bool {
+        !self.was_told
+    }
+
+    /// The firmware begins the next program.
+    pub(crate) fn begin(&mut self) {
+        let launch = self.pending.pop_front();
+        self.switch(launch);
+    }
+
+    /// The firmware has read the kernel configuration base of its launch message: if that of
+    /// another launch that is to come, it runs that one.
+    pub(crate) fn check_base(&mut self, base: u32) {
+        if self.launch.as_ref().is_none_or(|launch| launch.base == base) {
+            return;
+        }
+        let found = self.pending.iter().position(|launch| launch.base == base);
+        let launch = found.and_then(|at| self.pending.remove(at));
+        if let Some(current) = self.launch.take().filter(|_| launch.is_some()) {
+            self.pending.push_front(current);
+        }
+        self.switch(launch);
+    }
+
+    fn switch(&mut self, launch: Option<Arc<LaunchNote>>) {
+        let xy = self.xy;
+        let role = launch.as_ref().and_then(|launch| launch.roles.iter().find(|role| role.cores.contains(&xy)));
+        for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
+            state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
+            state.owned = 0..0;
+        }
+        let launch_cbs = launch.iter().flat_map(|launch| &launch.cbs);
+        self.cbs = launch_cbs.map(Cb::new).collect();
+        let number = launch.as_ref().and_then(|launch| launch.cores.iter().position(|&core| core == xy));
+        self.number = number.unwrap_or_default();
+        self.launch = launch;
+        self.was_told = false;
+    }
+
+    /// The program is done.
+    pub(crate) fn end(&mut self) {
+        self.switch(None);
+    }
+
+    /// The end of what a core's stack must not reach, in local RAM: the data of kernel and firmware.
+    pub(crate) fn stack_limit(&self, core: Processor, firmware: &FirmwareNote) -> u32 {
+        let kernel = self.cores[core.index()].kernel.as_ref().map_or(0, |kernel| kernel.local.end);
+        kernel.max(firmware.map.kernel_local[core.index()])
+    }
+}
+
+/// All tiles, by their coordinates, which have six bits each.
+#[derive(Debug, Default)]
+pub(crate) struct Tiles(Vec<Option<Box<Tile>>>);
+
+impl Tiles {
+    #[inline]
+    fn slot(&mut self, xy: NocXy) -> &mut Option<Box<Tile>> {
+        let at = usize::from(xy.y) << 6 | usize::from(xy.x);
+        if at >= self.0.len() {
+            self.0.resize_with(at + 1, || None);
+        }
+        &mut self.0[at]
+    }
+    /// Takes a tile out, so that others can be looked at meanwhile.
+    #[inline]
+    pub(crate) fn take(&mut self, xy: NocXy) -> Box<Tile> {
+        self.slot(xy).take().unwrap_or_else(|| Box::new(Tile::new(xy)))
+    }
+    /// Puts it back.
+    #[inline]
+    pub(crate) fn put(&mut self, tile: Box<Tile>) {
+        let xy = tile.xy;
+        *self.slot(xy) = Some(tile);
+    }
+    pub(crate) fn get(&mut self, xy: NocXy) -> &mut Tile {
+        self.slot(xy).get_or_insert_with(|| Box::new(Tile::new(xy)))
+    }
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Tile> {
+        self.0.iter().filter_map(|tile| tile.as_deref())
+    }
+}

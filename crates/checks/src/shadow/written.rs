@@ -1,0 +1,149 @@
+//! Which bytes of a memory have ever been written: a bit for each, in pages that are made when the
+//! first byte of one is written.
+
+use std::collections::HashMap;
+
+/// Bytes that one word of bits stands for.
+const WORD: u64 = 64;
+/// Words of a page: 4 KiB of memory.
+const WORDS: usize = 64;
+const PAGE: u64 = WORD * WORDS as u64;
+
+type Page = Box<[u64; WORDS]>;
+
+/// The written bytes of a small memory, by offset.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pages: Vec<Option<Page>>,
+}
+
+/// The written bytes of a large memory of which little is used.
+#[derive(Debug, Default)]
+pub(crate) struct Sparse {
+    /// Asked by number only, never walked.
+    pages: HashMap<u64, Page>,
+}
+
+/// What both have in common.
+pub(crate) trait Shadow {
+    /// The page with this number, if any of it was written.
+    fn page(&self, number: u64) -> Option<&[u64; WORDS]>;
+    /// The page with this number.
+    fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS];
+
+    /// Marks `len` bytes at `addr` as written, or as not.
+    fn mark(&mut self, addr: u64, len: u64, written: bool) {
+        let (mut at, end) = (addr, addr.saturating_add(len));
+        while at < end {
+            let stop = end.min((at / WORD + 1) * WORD);
+            let bits = ones(stop - at) << (at % WORD);
+            let page = self.page_mut(at / PAGE);
+            let word = &mut page[(at % PAGE / WORD) as usize];
+            if written {
+                *word |= bits
+            } else {
+                *word &= !bits
+            }
+            at = stop;
+        }
+    }
+
+    /// Whether any of the `len` bytes at `addr`, which do not cross 64 bytes, was written.
+    #[inline]
+    fn any(&self, addr: u64, len: u64) -> bool {
+        let Some(page) = self.page(addr / PAGE) else { return false };
+        page[(addr % PAGE / WORD) as usize] & ones(len) << (addr % WORD) != 0
+    }
+
+    /// The first run of at least `least` bytes within the `len` at `addr` of which none was written:
+    /// its first byte and its length.
+    fn gap(&self, addr: u64, len: u64, least: u64) -> Option<(u64, u64)> {
+        let (mut at, end) = (addr, addr.saturating_add(len));
+        let mut gap = (at, 0);
+        while at < end {
+            let stop = end.min((at / WORD + 1) * WORD);
+            let word = self.page(at / PAGE).map_or(0, |page| page[(at % PAGE / WORD) as usize]);
+            let span = ones(stop - at);
+            match word >> (at % WORD) & span {
+                0 => gap.1 += stop - at,
+                bits if bits == span => {
+                    if gap.1 >= least {
+                        return Some(gap);
+                    }
+                    gap = (stop, 0);
+                }
+                bits => {
+                    for byte in 0..stop - at {
+                        if bits >> byte & 1 == 0 {
+                            gap.1 += 1;
+                            continue;
+                        }
+                        if gap.1 >= least {
+                            return Some(gap);
+                        }
+                        gap = (at + byte + 1, 0);
+                    }
+                }
+            }
+            at = stop;
+        }
+        (gap.1 >= least && gap.1 > 0).then_some(gap)
+    }
+}
+
+/// So many ones, at most 64.
+const fn ones(count: u64) -> u64 {
+    if count >= WORD { u64::MAX } else { (1 << count) - 1 }
+}
+
+impl Shadow for Written {
+    #[inline]
+    fn page(&self, number: u64) -> Option<&[u64; WORDS]> {
+        self.pages.get(usize::try_from(number).ok()?)?.as_deref()
+    }
+    #[inline]
+    fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS] {
+        // A memory of this kind is small: the callers check addresses.
+        let number = number as usize;
+        if number >= self.pages.len() {
+            self.pages.resize(number + 1, None);
+        }
+        self.pages[number].get_or_insert_with(|| Box::new([0; WORDS]))
+    }
+}
+
+impl Shadow for Sparse {
+    #[inline]
+    fn page(&self, number: u64) -> Option<&[u64; WORDS]> {
+        self.pages.get(&number).map(|page| &**page)
+    }
+    #[inline]
+    fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS] {
+        self.pages.entry(number).or_insert_with(|| Box::new([0; WORDS]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(mut shadow: impl Shadow) {
+        assert_eq!(shadow.gap(100, 200, 64), Some((100, 200)));
+        shadow.mark(100, 100, true);
+        assert!(shadow.any(96, 8) && !shadow.any(96, 4) && shadow.any(199, 1) && !shadow.any(200, 4));
+        assert_eq!(shadow.gap(100, 100, 1), None);
+        assert_eq!(shadow.gap(100, 163, 64), None, "63 bytes behind");
+        assert_eq!(shadow.gap(100, 164, 64), Some((200, 64)));
+        assert_eq!(shadow.gap(0, 4096, 64), Some((0, 100)));
+        shadow.mark(4000, 200, true);
+        assert_eq!(shadow.gap(4000, 200, 1), None, "across pages");
+        shadow.mark(4090, 10, false);
+        assert_eq!(shadow.gap(4000, 200, 1), Some((4090, 10)));
+    }
+
+    #[test]
+    fn bytes_are_marked_and_gaps_are_found() {
+        check(Written::default());
+        check(Sparse::default());
+    }
+}

@@ -1,0 +1,250 @@
+//! Small programs from which one wait, flush, barrier, fence or credit has been left out or moved
+//! (`firmware/kernels/seeded`): each such bug is found in every schedule, and the programs without
+//! a bug have no finding. The table is in docs/races.md.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tilework_abi::addr::PageCount;
+use tilework_abi::board::Board;
+use tilework_abi::tensix::Processor;
+use tilework_checks::{Checks, Policy, RaceObserver, Word};
+use tilework_runtime::{
+    ArgSet, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role,
+    UniqueArgs, prebuilt,
+};
+use tilework_sim::{Chip, ChipConfig};
+
+/// Pages of each tile, and their bytes (`firmware/kernels/seeded`).
+const PAGES: usize = 8;
+const PAGE: usize = 256;
+/// Tiles that run a program.
+const TILES: usize = 3;
+/// Turns that BRISC and NCRISC of each tile wait before they begin: a schedule.
+const SCHEDULES: [fn(usize) -> (u32, u32); 3] =
+    [|_| (0, 0), |tile| (3000 * tile as u32, 0), |tile| (0, 2000 * (TILES - tile) as u32)];
+
+/// A program and its bugs: the number, what is wrong, and the findings that may tell it.
+struct Case {
+    number: u32,
+    name: &'static str,
+    bugs: &'static [(u32, &'static str, &'static [&'static str])],
+}
+
+const READ: &str = "race-noc-read";
+const SOURCE: &str = "race-noc-source";
+const WRITE: &str = "race-noc-write";
+const STORE: &str = "race-store";
+const CORES: &str = "race-cores";
+const TILED: &str = "race-tiles";
+
+const CASES: &[Case] = &[
+    Case {
+        number: 0,
+        name: "pipe",
+        bugs: &[
+            (1, "no reserve_back before a page is read into the buffer", &[READ]),
+            (2, "no read_barrier before push_back", &[READ]),
+            (3, "push_back before the read", &[READ]),
+            (4, "no wait_front before the page is written", &[READ]),
+            (5, "no writes_flushed before pop_front", &[READ, SOURCE]),
+            (6, "pop_front before writes_flushed", &[READ, SOURCE]),
+            (7, "pop_front before the write", &[READ, SOURCE]),
+            (8, "no write_barrier at the end", &[WRITE, TILED]),
+        ],
+    },
+    Case {
+        number: 1,
+        name: "increment",
+        bugs: &[
+            (11, "no writes_flushed before a slot is read into again", &[READ, SOURCE]),
+            (12, "no wait_tag before a page is changed", &[READ]),
+            (13, "no publish before the page is written", &[STORE]),
+            (14, "wait_tag of the slot before", &[READ]),
+            (15, "no write_barrier at the end", &[WRITE, TILED]),
+            (16, "writes_flushed after the reads that need it, with all slots ahead", &[READ, SOURCE]),
+            (17, "writes_flushed where reads are meant", &[READ]),
+        ],
+    },
+    Case {
+        number: 2,
+        name: "posted",
+        bugs: &[
+            (81, "no wait_left before a source is changed", &[SOURCE]),
+            (82, "wait_left of an id that no write has", &[SOURCE]),
+            (83, "wait_answered of writes that are not answered", &[SOURCE]),
+            (84, "writes with one id, waits for the other", &[SOURCE]),
+            (85, "no publish before the write", &[STORE]),
+        ],
+    },
+    Case {
+        number: 3,
+        name: "exchange",
+        bugs: &[
+            (71, "no write_barrier before the semaphore", &[WRITE]),
+            (72, "no wait for the semaphore", &[TILED]),
+            (73, "every tile writes the same page", &[TILED, WRITE]),
+            (74, "writes_flushed where write_barrier is meant", &[WRITE]),
+            (75, "the read before the wait", &[TILED]),
+            (76, "no publish before the write", &[STORE]),
+            (77, "no read_barrier before the bytes are handed on", &[READ]),
+        ],
+    },
+    Case {
+        number: 4,
+        name: "token",
+        bugs: &[
+            (21, "no write_barrier before a semaphore on the other NoC", &[WRITE]),
+            (22, "no wait for the semaphore", &[TILED]),
+            (23, "waits for one less", &[TILED]),
+            (24, "the semaphore before the write", &[TILED, WRITE]),
+            (25, "no writes_flushed before the scratch word is stored again", &[SOURCE]),
+            (26, "no publish of the scratch word", &[STORE]),
+            (27, "the load before the wait", &[TILED]),
+            (28, "writes_flushed where write_barrier is meant", &[WRITE]),
+        ],
+    },
+    Case {
+        number: 5,
+        name: "share",
+        bugs: &[
+            (31, "no read_barrier before the multicast", &[READ]),
+            (32, "no credits before the receivers' pages are overwritten", &[TILED, SOURCE]),
+            (33, "no writes_flushed before the number is stored again", &[SOURCE]),
+            (34, "no publish of the number", &[STORE]),
+            (35, "the number before the page", &[WRITE, TILED, SOURCE]),
+            (36, "no writes_flushed before the page is read into again", &[READ, SOURCE]),
+            (37, "a receiver does not wait", &[TILED, SOURCE]),
+            (38, "no writes_flushed before the credit", &[TILED, SOURCE]),
+            (39, "the credit before the page is taken", &[TILED, SOURCE]),
+        ],
+    },
+    Case {
+        number: 6,
+        name: "local",
+        bugs: &[
+            (41, "no publish before push_back", &[STORE]),
+            (42, "no wait_front before the loads", &[CORES]),
+            (43, "no reserve_back before the stores", &[CORES]),
+            (44, "push_back before the stores", &[CORES]),
+            (45, "pop_front before the loads", &[CORES]),
+        ],
+    },
+    Case {
+        number: 7,
+        name: "gather",
+        bugs: &[
+            (51, "no wait for the parts", &[TILED, WRITE]),
+            (52, "waits for one part less", &[TILED, WRITE]),
+            (53, "no write_barrier before a semaphore on the other NoC", &[WRITE]),
+            (54, "every tile writes the same part", &[TILED, WRITE]),
+            (55, "the semaphore before the part", &[TILED, WRITE]),
+            (56, "no publish of the part", &[STORE]),
+            (57, "writes_flushed where write_barrier is meant", &[WRITE]),
+        ],
+    },
+    Case {
+        number: 8,
+        name: "pull",
+        bugs: &[
+            (61, "no wait before the fetch", &[TILED, STORE]),
+            (62, "no read_barrier before the loads", &[READ]),
+            (63, "the credit before the bytes are there", &[TILED, READ]),
+            (64, "no credit before the bytes are changed", &[TILED, STORE]),
+            (65, "no publish before the semaphore", &[STORE]),
+            (66, "the semaphore before the stores", &[TILED, STORE]),
+        ],
+    },
+];
+
+fn kernel(processor: Processor) -> Arc<KernelImage> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware/prebuilt/seeded.elf");
+    Arc::new(KernelImage::load("seeded", std::fs::read(path).unwrap(), processor).unwrap())
+}
+
+/// Arguments of BRISC and NCRISC of each tile.
+fn arguments(device: &Device<Chip>, case: u32, bug: u32, schedule: usize, memory: [u32; 3]) -> [Vec<Vec<u32>>; 2] {
+    let tiles: Vec<u32> = device.workers().iter().take(TILES).map(|xy| xy.encode()).collect();
+    let [slot, input, output] = memory;
+    let arguments = |core: usize| {
+        let each = |index: usize| {
+            let delays: [u32; 2] = SCHEDULES[schedule](index).into();
+            let (next, last) = (tiles[(index + 1) % TILES], tiles[TILES - 1]);
+            let (i, n) = (index as u32, TILES as u32);
+            vec![case, bug, delays[core], i, n, next, tiles[0], slot, input, output, tiles[1], last]
+        };
+        (0..TILES).map(each).collect()
+    };
+    [arguments(0), arguments(1)]
+}
+
+/// The ids of what is found in a run of one program with one bug.
+fn findings(case: u32, bug: u32, schedule: usize) -> Vec<(&'static str, String)> {
+    let config = DeviceConfig { dispatch: Dispatch::Fast, ..DeviceConfig::new(Board::P100) };
+    let mut chip = Chip::new(ChipConfig::new(Board::P100)).unwrap();
+    let observer = Arc::new(Mutex::new(RaceObserver::new(Board::P100)));
+    chip.observe(Box::new(observer.clone()));
+    let firmware = FirmwareSet::prebuilt().unwrap();
+    let mut device = Device::open_with(chip, config, firmware, prebuilt::cq_kernels().unwrap()).unwrap();
+    let elements = TILES * PAGES * PAGE;
+    let x = device.alloc_dram("x", &[elements], DType::U8, PAGE as u32).unwrap();
+    let y = device.alloc_dram("y", &[elements], DType::U8, PAGE as u32).unwrap();
+    let slot = device.alloc_l1("slots", 4096).unwrap();
+    device.upload(&x, &vec![1; elements]).unwrap();
+    let memory = [slot.address.get(), x.address.word(), y.address.word()];
+    let [brisc, ncrisc] = arguments(&device, case, bug, schedule, memory);
+    let program = Program::new("seeded", Cores::Count(TILES))
+        .circular_buffer(CircularBuffer { index: 0, page_size: PAGE as u32, pages: PageCount::new(2) })
+        .semaphore(0)
+        .semaphore(0)
+        .role(
+            Role::all()
+                .kernel(Processor::Brisc, kernel(Processor::Brisc))
+                .kernel(Processor::Ncrisc, kernel(Processor::Ncrisc)),
+        )
+        .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(brisc))
+        .unique_args(ArgSet::Ncrisc, UniqueArgs::PerCore(ncrisc));
+    device.run(&[program]).unwrap();
+    device.download(&y).unwrap();
+    device.into_chip().settle_observers();
+    let mut checks = Checks::new(Policy::new(&[Word::Races], Vec::new()).unwrap());
+    observer.lock().unwrap().hand_over(&mut checks);
+    let told = |finding: &tilework_checks::Finding| {
+        (finding.check.id, format!("{}, {}, after {}", finding.what, finding.place, finding.other.unwrap()))
+    };
+    checks.findings().iter().map(told).collect()
+}
+
+#[test]
+fn every_seeded_bug_is_found_in_every_schedule_and_nothing_else() {
+    let (mut table, mut missed, mut alarms) = (String::new(), Vec::new(), Vec::new());
+    let (mut bugs, mut found) = (0, 0);
+    for case in CASES {
+        for schedule in 0..SCHEDULES.len() {
+            for (id, what) in findings(case.number, 0, schedule) {
+                alarms.push(format!("{} without a bug, schedule {schedule}: {id}: {what}", case.name));
+            }
+        }
+        for &(bug, what, expected) in case.bugs {
+            let mut ids = Vec::new();
+            let mut everywhere = true;
+            for schedule in 0..SCHEDULES.len() {
+                let all = findings(case.number, bug, schedule);
+                if !all.iter().any(|(id, _)| expected.contains(id)) {
+                    everywhere = false;
+                    missed.push(format!("{} {bug} ({what}), schedule {schedule}: {all:?}", case.name));
+                }
+                ids.extend(all.iter().map(|(id, _)| *id));
+            }
+            ids.sort_unstable();
+            ids.dedup();
+            let mark = if everywhere { "found" } else { "missed" };
+            writeln!(table, "| {} | {what} | {} | {mark} |", case.name, ids.join(", ")).unwrap();
+            bugs += 1;
+            found += usize::from(everywhere);
+        }
+    }
+    println!("{table}\n{bugs} bugs, {found} found in each schedule, {} false alarms", alarms.len());
+    assert!(missed.is_empty() && alarms.is_empty(), "missed:\n{}\nalarms:\n{}", missed.join("\n"), alarms.join("\n"));
+    assert!(bugs >= 40);
+}

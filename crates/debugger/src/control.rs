@@ -1,0 +1,84 @@
+//! The debugger as the owner of a run sees it.
+
+use crate::code::Code;
+use crate::link::DebugLink;
+use crate::machine::{Machine, State};
+use crate::server::Server;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use tilework_sim::Chip;
+
+/// What a link needs, and leaves behind when it goes.
+pub(crate) struct Session {
+    pub(crate) server: Server,
+    /// Nobody is attached any more.
+    pub(crate) is_over: bool,
+    /// The run is to be repeated.
+    pub(crate) goes_back: bool,
+    /// gdb has ended the run.
+    pub(crate) killed: bool,
+    /// What is known of the program after its first run.
+    pub(crate) state: Option<State>,
+    /// The machine of the run that has ended.
+    pub(crate) last: Option<Machine>,
+}
+
+/// A debugger that waits for gdb, and then serves it while a program runs, perhaps several times.
+#[derive(Clone)]
+pub struct Debugger {
+    pub(crate) session: Rc<RefCell<Session>>,
+    armed: Rc<Cell<bool>>,
+}
+
+impl Debugger {
+    /// A debugger for a port of the loopback address, or for any free one with 0. `on_ready` is
+    /// called with the port when the chip has come to the program and gdb may connect. Whoever
+    /// waits for gdb stops waiting when `interrupted` is set.
+    ///
+    /// # Errors
+    /// The port cannot be had.
+    pub fn new(port: u16, on_ready: Box<dyn Fn(u16)>, interrupted: Arc<AtomicBool>) -> io::Result<Self> {
+        let server = Server::new(port, on_ready, interrupted)?;
+        let session = Session { server, is_over: false, goes_back: false, killed: false, state: None, last: None };
+        Ok(Self { session: Rc::new(RefCell::new(session)), armed: Rc::default() })
+    }
+
+    /// A link to a chip just powered on, on which the program is run from its beginning. `code` is
+    /// all code that may run.
+    pub fn link(&self, chip: Chip, code: Code) -> DebugLink {
+        let kept = {
+            let mut session = self.session.borrow_mut();
+            session.goes_back = false;
+            session.last = None;
+            session.state.take()
+        };
+        let state = kept.unwrap_or_else(|| State::new(code, Rc::clone(&self.armed)));
+        DebugLink::new(Machine::new(chip, state), self.clone())
+    }
+
+    /// The program is about to be started: the chip stops at its first kernel.
+    pub fn begin(&self) {
+        self.armed.set(true);
+    }
+
+    /// Whether the run was given up to go back in time, and has to be repeated with another link.
+    pub fn goes_back(&self) -> bool {
+        self.session.borrow().goes_back
+    }
+
+    /// Whether gdb has ended the run.
+    pub fn killed(&self) -> bool {
+        self.session.borrow().killed
+    }
+
+    /// Tells gdb the exit code of the command.
+    pub fn end(&self, code: u8) {
+        let mut session = self.session.borrow_mut();
+        if let Some(mut machine) = session.last.take() {
+            session.server.end(&mut machine, code);
+        }
+    }
+}

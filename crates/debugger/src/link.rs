@@ -1,0 +1,313 @@
+//! The link to a chip that a debugger stops while the host waits.
+
+use crate::control::Debugger;
+use crate::goal::{Goal, Stop};
+use crate::machine::Machine;
+use crate::monitor::title;
+use crate::server::{Answer, Reason, signal};
+use crate::target::tid_of;
+use gdbstub::common::Signal;
+use gdbstub::target::ext::base::reverse_exec::ReplayLogPosition;
+use tilework_abi::addr::{Cycle, PcieAddr};
+use tilework_abi::tlb::Bar;
+use tilework_driver::{HostLink, Inspect, LinkError};
+use tilework_sim::{Advanced, Chip};
+
+/// Windows between two looks at the connection.
+const LOOK: u32 = 4096;
+/// No cycle.
+const NEVER: Cycle = Cycle::MAX;
+
+/// How the link runs the chip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// Under the debugger.
+    Watched,
+    /// Nobody is attached any more.
+    Free,
+    /// Nothing more is run.
+    Over,
+}
+
+/// A chip under the debugger. Its calls are those of the chip: they take the same cycles, and the
+/// host finds the same bytes.
+pub struct DebugLink {
+    /// Absent only while it is dropped.
+    machine: Option<Box<Machine>>,
+    debugger: Debugger,
+    mode: Mode,
+    windows: u32,
+}
+
+impl DebugLink {
+    pub(crate) fn new(machine: Machine, debugger: Debugger) -> Self {
+        let mode = if debugger.session.borrow().is_over { Mode::Free } else { Mode::Watched };
+        Self { machine: Some(Box::new(machine)), debugger, mode, windows: 0 }
+    }
+
+    /// The chip.
+    pub fn chip(&self) -> Option<&Chip> {
+        self.machine.as_ref().map(|machine| &machine.chip)
+    }
+
+    fn machine(&mut self) -> Result<&mut Machine, LinkError> {
+        match (self.mode, &mut self.machine) {
+            (Mode::Over, _) | (_, None) => Err(over()),
+            (_, Some(machine)) => Ok(machine),
+        }
+    }
+
+    /// Runs one window, at most to `limit`, and stops after it if there is a reason.
+    fn tick(&mut self, limit: Cycle) -> Result<Advanced, LinkError> {
+        let watched = self.mode == Mode::Watched;
+        let machine = self.machine()?;
+        let stop = if watched { machine.window_end(limit) } else { limit };
+        let advanced = match machine.chip.advance(stop) {
+            Ok(advanced) => advanced,
+            Err(error) => {
+                let error = LinkError::from(error);
+                if let (true, LinkError::Fault(fault)) = (watched, &error) {
+                    let thread = machine.thread_of(fault.tile, fault.core);
+                    self.stopped(Stop::Fault(thread, fault.text.clone()))?;
+                }
+                return Err(error);
+            }
+        };
+        if watched
+            && advanced != Advanced::Ran
+            && let Some(stop) = machine.check()
+        {
+            self.stopped(stop)?;
+        }
+        self.windows = self.windows.wrapping_add(1);
+        if watched && self.windows.is_multiple_of(LOOK) {
+            self.look()?;
+        }
+        Ok(advanced)
+    }
+
+    /// Whether gdb interrupts.
+    fn look(&mut self) -> Result<(), LinkError> {
+        let Some(machine) = &mut self.machine else { return Err(over()) };
+        if self.mode != Mode::Watched || machine.state.goal == Goal::Start {
+            return Ok(());
+        }
+        let polled = self.debugger.session.borrow_mut().server.poll(machine);
+        match polled {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                let focus = machine.state.focus;
+                self.stopped(Stop::Interrupt(focus))
+            }
+            Err(answer) => self.answered(answer),
+        }
+    }
+
+    /// Nothing can happen any more, and the host waits.
+    fn deadlock(&mut self) -> LinkError {
+        let result = self.machine().map(|machine| {
+            let (cycle, waiting) = (machine.chip.clock_now(), machine.chip.waiting());
+            let first = waiting.first().map(|core| (core.tile, core.core)).unzip();
+            (cycle, machine.thread_of(first.0, first.1), waiting.len())
+        });
+        match result {
+            Err(error) => error,
+            Ok((cycle, thread, cores)) => {
+                let error = LinkError::Deadlock { cycle };
+                let what = format!("{error}; {cores} cores wait");
+                self.stopped(Stop::Deadlock(thread, what)).err().unwrap_or(error)
+            }
+        }
+    }
+
+    /// The chip has stopped: gdb does what it wants with it.
+    fn stopped(&mut self, stop: Stop) -> Result<(), LinkError> {
+        let mut stop = Some(stop);
+        while let (Some(why), Mode::Watched) = (stop.take(), self.mode) {
+            let Some(machine) = &mut self.machine else { return Err(over()) };
+            let Some(thread) = why.thread() else { return self.go_back() };
+            machine.stopped(thread);
+            machine.state.why = describe(&why);
+            let mut session = self.debugger.session.borrow_mut();
+            let answer = match &why {
+                Stop::Kernel(_) => session.server.attach(machine),
+                _ => {
+                    if let Some(line) = told(machine, &why) {
+                        session.server.print(&line);
+                    }
+                    session.server.stopped(machine, reason(&why))
+                }
+            };
+            drop(session);
+            self.answered(answer)?;
+            if self.mode == Mode::Watched {
+                stop = self.machine()?.resumed();
+            }
+        }
+        Ok(())
+    }
+
+    /// What gdb's answer to a stop means for the run.
+    fn answered(&mut self, answer: Answer) -> Result<(), LinkError> {
+        match answer {
+            Answer::Runs => match self.machine()?.state.goal {
+                Goal::Back(_) => self.go_back(),
+                _ => Ok(()),
+            },
+            Answer::Gone => {
+                self.mode = Mode::Free;
+                self.debugger.session.borrow_mut().is_over = true;
+                Ok(())
+            }
+            Answer::Killed => {
+                self.mode = Mode::Over;
+                let mut session = self.debugger.session.borrow_mut();
+                (session.is_over, session.killed) = (true, true);
+                Err(over())
+            }
+        }
+    }
+
+    /// Gives the run up, so that it is repeated.
+    fn go_back(&mut self) -> Result<(), LinkError> {
+        self.mode = Mode::Over;
+        self.debugger.session.borrow_mut().goes_back = true;
+        Err(over())
+    }
+}
+
+impl Drop for DebugLink {
+    fn drop(&mut self) {
+        let Some(machine) = self.machine.take() else { return };
+        let mut session = self.debugger.session.borrow_mut();
+        match session.goes_back {
+            true => session.state = Some(machine.state),
+            false => session.last = Some(*machine),
+        }
+    }
+}
+
+fn over() -> LinkError {
+    LinkError::Failed("the debugger has ended the run".into())
+}
+
+/// What gdb is told of a stop.
+fn reason(stop: &Stop) -> Reason {
+    match stop {
+        Stop::Library(thread) => Reason::Library(tid_of(*thread)),
+        Stop::Break(thread) => Reason::SwBreak(tid_of(*thread)),
+        Stop::Watch { thread, gdb: Some((kind, addr)), .. } => {
+            Reason::Watch { tid: tid_of(*thread), kind: *kind, addr: *addr }
+        }
+        Stop::Begin(thread) => Reason::ReplayLog { tid: Some(tid_of(*thread)), pos: ReplayLogPosition::Begin },
+        Stop::Interrupt(thread) => signal(*thread, Signal::SIGINT),
+        Stop::Fault(thread, _) => signal(*thread, Signal::SIGSEGV),
+        Stop::Deadlock(thread, _) => signal(*thread, Signal::SIGSTOP),
+        Stop::Done(thread) | Stop::Kernel(thread) | Stop::Watch { thread, .. } => signal(*thread, Signal::SIGTRAP),
+        Stop::Again => Reason::Signal(Signal::SIGTRAP),
+    }
+}
+
+/// A stop in words.
+fn describe(stop: &Stop) -> String {
+    match stop {
+        Stop::Kernel(_) => "the first kernel begins".into(),
+        Stop::Library(_) => "new code was loaded".into(),
+        Stop::Break(_) => "at a breakpoint".into(),
+        Stop::Done(_) => "the step is done".into(),
+        Stop::Begin(_) => "the beginning of the run".into(),
+        Stop::Interrupt(_) => "interrupted".into(),
+        Stop::Fault(_, what) | Stop::Deadlock(_, what) | Stop::Watch { what, .. } => what.clone(),
+        Stop::Again => String::new(),
+    }
+}
+
+/// What gdb prints of a stop besides its own words.
+fn told(machine: &Machine, stop: &Stop) -> Option<String> {
+    let thread = match stop {
+        Stop::Break(thread) | Stop::Fault(thread, _) | Stop::Deadlock(thread, _) => thread,
+        Stop::Watch { what, .. } => return Some(what.clone()),
+        _ => return None,
+    };
+    let cycle = machine.chip.clock_now();
+    Some(format!("cycle {cycle}, {}: {}", title(&machine.chip, *thread), machine.state.why))
+}
+
+impl HostLink for DebugLink {
+    fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
+        self.machine()?.chip.begin_write(bar, offset, data)?;
+        while !self.machine()?.chip.has_room() {
+            if self.tick(NEVER)? == Advanced::Quiet {
+                return Err(self.deadlock());
+            }
+        }
+        Ok(())
+    }
+
+    fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
+        let ticket = self.machine()?.chip.begin_read(bar, offset, out.len())?;
+        while !self.machine()?.chip.end_read(ticket, out)? {
+            if self.tick(NEVER)? == Advanced::Quiet {
+                return Err(self.deadlock());
+            }
+        }
+        Ok(())
+    }
+
+    fn pin(&mut self, len: usize, wish: PcieAddr) -> Result<PcieAddr, LinkError> {
+        HostLink::pin(&mut self.machine()?.chip, len, wish)
+    }
+    fn pinned_read(&mut self, address: PcieAddr, out: &mut [u8]) -> Result<(), LinkError> {
+        HostLink::pinned_read(&mut self.machine()?.chip, address, out)
+    }
+    fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
+        HostLink::pinned_write(&mut self.machine()?.chip, address, data)
+    }
+
+    fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
+        self.wait(&[(address.get(), seen)], budget).map(|(_, value)| value)
+    }
+
+    fn wait_words(&mut self, words: &[(PcieAddr, u32)], budget: Cycle) -> Result<(), LinkError> {
+        let words: Vec<(u64, u32)> = words.iter().map(|&(address, seen)| (address.get(), seen)).collect();
+        self.wait(&words, budget).map(drop)
+    }
+
+    fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
+        let stop = self.machine()?.chip.now().saturating_add(cycles);
+        while self.machine()?.chip.clock_now() < stop {
+            if self.tick(stop)? == Advanced::Quiet {
+                break;
+            }
+        }
+        self.machine()?.chip.host_at(stop);
+        Ok(())
+    }
+
+    fn cycles(&self) -> Cycle {
+        self.machine.as_ref().map_or(0, |machine| machine.chip.now())
+    }
+
+    fn inspect(&self) -> Option<&dyn Inspect> {
+        self.machine.as_ref().map(|machine| &machine.chip as &dyn Inspect)
+    }
+}
+
+impl DebugLink {
+    fn wait(&mut self, words: &[(u64, u32)], budget: Cycle) -> Result<(usize, u32), LinkError> {
+        let stop = self.machine()?.chip.now().saturating_add(budget);
+        let mut version = None;
+        loop {
+            if let Some(changed) = self.machine()?.chip.changed(words, &mut version)? {
+                return Ok(changed);
+            }
+            match self.tick(stop)? {
+                Advanced::Quiet => return Err(self.deadlock()),
+                Advanced::Reached if self.machine()?.chip.clock_now() >= stop => {
+                    return Err(LinkError::Budget { cycles: budget });
+                }
+                Advanced::Ran | Advanced::Reached => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! A timeline that is written while it happens, in bounded memory.
+//!
+//! Events may come somewhat out of order: they are kept until [`Stream::advance`] says that none
+//! will come for an earlier time. Only what lies within a window of time is written; slices that are
+//! open when the window begins start there, and those that are open when it ends end there.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::Write;
+use std::ops::Range;
+
+use crate::event::{Arg, ArrowEnd, Named, Told, TrackRecord, path};
+use crate::names::{Name, Names};
+use crate::{Arrow, Clock, CounterTrack, Format, TimelineError, Track, Value, json, perfetto, text};
+
+/// The name of a slice or an instant, with its arguments and arrows.
+#[derive(Clone, Debug, Default)]
+pub struct Label<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its arguments.
+    pub args: &'a [(&'a str, Value<'a>)],
+    /// The arrow that starts here.
+    pub from: Option<Arrow>,
+    /// The arrow that ends here.
+    pub to: Option<Arrow>,
+}
+
+impl<'a> Label<'a> {
+    /// Only a name.
+    pub fn named(name: &'a str) -> Self {
+        Self { name, ..Self::default() }
+    }
+}
+
+/// Writes a timeline as it grows.
+#[derive(Debug)]
+pub struct Stream<W> {
+    out: W,
+    format: Format,
+    clock: Clock,
+    window: Range<u64>,
+    names: Names,
+    tracks: Vec<TrackRecord>,
+    states: Vec<State>,
+    packets: perfetto::Packets,
+    pending: BinaryHeap<Reverse<Item>>,
+    /// Events so far, for the order of those of one time.
+    sequence: u64,
+    arrows: u32,
+    /// Whether the first time of the window has been passed.
+    started: bool,
+    /// Whether a line of JSON has been written, after which there is a comma.
+    comma: bool,
+}
+
+/// What is known of a track.
+#[derive(Debug, Default)]
+struct State {
+    /// The name of the track with those of its ancestors, for the text format.
+    path: String,
+    /// Slices that are open, and were begun before the window.
+    before: Vec<Item>,
+    /// The last value before the window.
+    value: Option<Item>,
+    /// Slices that are open and have been written, or will be.
+    depth: u32,
+    /// Slices that are open and began behind the window.
+    skipped: u32,
+}
+
+/// An event that waits for its turn.
+#[derive(Clone, Debug)]
+struct Item {
+    at: u64,
+    sequence: u64,
+    track: u32,
+    kind: Kind,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Start(Details),
+    End,
+    Instant(Details),
+    Count(i64),
+}
+
+#[derive(Clone, Debug)]
+struct Details {
+    name: Name,
+    args: Box<[Arg]>,
+    arrows: Box<[ArrowEnd]>,
+}
+
+impl PartialEq for Item {
+    fn eq(&self, other: &Self) -> bool {
+        self.sequence == other.sequence
+    }
+}
+impl Eq for Item {}
+impl PartialOrd for Item {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Item {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+impl<W: Write> Stream<W> {
+    /// A timeline in `format` with times in `clock`, of which `window` is written to `out`.
+    ///
+    /// # Errors
+    /// `out` fails.
+    pub fn new(mut out: W, format: Format, clock: Clock, window: Range<u64>) -> Result<Self, TimelineError> {
+        let mut packets = perfetto::Packets::default();
+        match format {
+            Format::Perfetto => packets.start(&mut out)?,
+            Format::Json => writeln!(out, "{}", json::first_line(clock))?,
+            Format::Text => writeln!(out, "# {clock}\n# time ( begins, ) ends: event argument=value... arrows")?,
+        }
+        Ok(Self {
+            out,
+            format,
+            clock,
+            window,
+            names: Names::default(),
+            tracks: Vec::new(),
+            states: Vec::new(),
+            packets,
+            pending: BinaryHeap::new(),
+            sequence: 0,
+            arrows: 0,
+            started: false,
+            comma: false,
+        })
+    }
+
+    /// Adds a track for slices and instants, shown below `parent` in the order of creation.
+    ///
+    /// # Errors
+    /// The output fails.
+    pub fn track(&mut self, name: &str, parent: Option<Track>) -> Result<Track, TimelineError> {
+        self.add_track(name, parent, None).map(Track)
+    }
+
+    /// Adds a track for the values of a counter.
+    ///
+    /// # Errors
+    /// The output fails.
+    pub fn counter_track(
+        &mut self,
+        name: &str,
+        parent: Option<Track>,
+        unit: &'static str,
+    ) -> Result<CounterTrack, TimelineError> {
+        self.add_track(name, parent, Some(unit)).map(CounterTrack)
+    }
+
+    fn add_track(
+        &mut self,
+        name: &str,
+        parent: Option<Track>,
+        unit: Option<&'static str>,
+    ) -> Result<u32, TimelineError> {
+        let index = u32::try_from(self.tracks.len()).expect("memory ends before tracks do");
+        self.tracks.push(TrackRecord { name: name.to_owned(), parent: parent.map(|t| t.0), unit });
+        let path = text::escaped(&path(&self.tracks, index));
+        let record = &self.tracks[index as usize];
+        match self.format {
+            Format::Perfetto => self.packets.track(&mut self.out, self.clock, index, record)?,
+            Format::Text => writeln!(self.out, "{}", text::track_line(&path, record))?,
+            Format::Json => {
+                let lines = json::track_lines(&self.tracks, index);
+                self.put_lines(&lines)?;
+            }
+        }
+        self.states.push(State { path, ..State::default() });
+        Ok(index)
+    }
+
+    /// A new arrow: from the label that has it as `from` to the one that has it as `to`.
+    pub fn arrow(&mut self) -> Arrow {
+        self.arrows = self.arrows.wrapping_add(1);
+        Arrow(self.arrows.wrapping_sub(1))
+    }
+
+    /// Begins a slice. Slices of a track are nested: the one that began last ends first.
+    pub fn begin(&mut self, track: Track, at: u64, label: &Label<'_>) {
+        let details = self.details(label);
+        let state = &mut self.states[track.0 as usize];
+        if at >= self.window.end {
+            state.skipped += 1;
+            return;
+        }
+        state.depth += 1;
+        self.push(at, track.0, Kind::Start(details));
+    }
+
+    /// Ends the slice of a track that began last; without one nothing happens.
+    pub fn end(&mut self, track: Track, at: u64) {
+        let state = &mut self.states[track.0 as usize];
+        if state.skipped > 0 {
+            state.skipped -= 1;
+        } else if state.depth > 0 {
+            state.depth -= 1;
+            self.push(at.min(self.window.end), track.0, Kind::End);
+        }
+    }
+
+    /// Adds an instant.
+    pub fn instant(&mut self, track: Track, at: u64, label: &Label<'_>) {
+        if self.window.contains(&at) {
+            let details = self.details(label);
+            self.push(at, track.0, Kind::Instant(details));
+        }
+    }
+
+    /// Adds the value of a counter from a time on.
+    pub fn count(&mut self, track: CounterTrack, at: u64, value: i64) {
+        if at < self.window.end {
+            self.push(at, track.0, Kind::Count(value));
+        }
+    }
+
+    fn details(&mut self, label: &Label<'_>) -> Details {
+        let args = label.args.iter().map(|(key, value)| Arg::new(&mut self.names, key, *value)).collect();
+        let arrows = label.from.map(ArrowEnd::From).into_iter().chain(label.to.map(ArrowEnd::To)).collect();
+        Details { name: self.names.add(label.name), args, arrows }
+    }
+
+    fn push(&mut self, at: u64, track: u32, kind: Kind) {
+        self.sequence += 1;
+        self.pending.push(Reverse(Item { at, sequence: self.sequence, track, kind }));
+    }
+
+    /// Writes everything before `at`, for which nothing more will come.
+    ///
+    /// # Errors
+    /// The output fails; a time that the format cannot hold.
+    pub fn advance(&mut self, at: u64) -> Result<(), TimelineError> {
+        while let Some(Reverse(item)) = self.pending.peek() {
+            if item.at >= at {
+                break;
+            }
+            let Some(Reverse(item)) = self.pending.pop() else { break };
+            if item.at < self.window.start {
+                self.keep(item);
+            } else {
+                self.start()?;
+                self.write(&item)?;
+            }
+        }
+        if at > self.window.start {
+            self.start()?;
+        }
+        Ok(())
+    }
+
+    /// Remembers what an event before the window means for the window.
+    fn keep(&mut self, item: Item) {
+        let state = &mut self.states[item.track as usize];
+        match item.kind {
+            Kind::Start(_) => state.before.push(item),
+            Kind::End => drop(state.before.pop()),
+            Kind::Count(_) => state.value = Some(item),
+            Kind::Instant(_) => {}
+        }
+    }
+
+    /// Writes what is open when the window begins, once.
+    fn start(&mut self) -> Result<(), TimelineError> {
+        if self.started {
+            return Ok(());
+        }
+        self.started = true;
+        let states = self.states.iter_mut();
+        let mut open: Vec<Item> =
+            states.flat_map(|state| std::mem::take(&mut state.before).into_iter().chain(state.value.take())).collect();
+        open.sort_by_key(|item| item.sequence);
+        for mut item in open {
+            item.at = self.window.start;
+            self.write(&item)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, item: &Item) -> Result<(), TimelineError> {
+        let told = match &item.kind {
+            Kind::Start(details) => Told::Start(details.named()),
+            Kind::Instant(details) => Told::Instant(details.named()),
+            Kind::End => Told::End,
+            Kind::Count(value) => Told::Count(*value),
+        };
+        let at = self.clock.checked(item.at)?;
+        match self.format {
+            Format::Perfetto => self.packets.event(&mut self.out, &self.names, at, item.track, &told)?,
+            Format::Json => {
+                let lines = json::stream_lines(&self.names, &self.tracks, at, item.track, &told);
+                self.put_lines(&lines)?;
+            }
+            Format::Text => {
+                let path = &self.states[item.track as usize].path;
+                text::stream_line(&self.names, &mut self.out, item.at, path, &told)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_lines(&mut self, lines: &[String]) -> Result<(), TimelineError> {
+        for line in lines {
+            if std::mem::replace(&mut self.comma, true) {
+                self.out.write_all(b",\n")?;
+            }
+            self.out.write_all(line.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rest and returns the output. Slices that have not ended stay open.
+    ///
+    /// # Errors
+    /// As [`Self::advance`].
+    pub fn finish(mut self) -> Result<W, TimelineError> {
+        self.advance(u64::MAX)?;
+        if self.format == Format::Json {
+            self.out.write_all(b"\n]}\n")?;
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+impl Details {
+    fn named(&self) -> Named<'_> {
+        Named { name: self.name, args: &self.args, arrows: &self.arrows }
+    }
+}
