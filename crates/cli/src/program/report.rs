@@ -2,6 +2,7 @@
 
 use super::execute::StepReport;
 use super::findings::ChecksReport;
+use super::prints::PrintsReport;
 use crate::array::shape_text;
 use crate::bundle;
 use crate::output::OutputFile;
@@ -89,6 +90,9 @@ pub struct KernelReport {
     /// The bundle of the run, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
+    /// What kernels printed.
+    #[serde(skip_serializing_if = "PrintsReport::is_empty")]
+    pub prints: PrintsReport,
     /// The output arrays by name.
     pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.

@@ -9,6 +9,7 @@ use super::firmware::Folder;
 use super::gdb;
 use super::lower::{place, programs};
 use super::plan::Plan;
+use super::prints::{Prints, PrintsReport};
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::ProgramFile;
 use super::source::Source;
@@ -229,6 +230,7 @@ impl Prepared<'_> {
         laid_out(&device, plan, &programs)?;
         progress.next();
         watch(&mut device, progress, &checks);
+        let prints = Prints::show(&mut device, progress);
         if let Some(debugger) = debugger {
             debugger.begin();
         }
@@ -246,16 +248,16 @@ impl Prepared<'_> {
             Ok((ran, write_outputs(arrays, out)?))
         });
         let (ran, outputs) = match (finished, captured) {
-            (Err(first), Err(capture)) => return Err(first.and(&capture)),
+            (Err(first), Err(capture)) => return Err(prints.with(&device, first.and(&capture))),
             (finished, captured) => {
-                let finished = finished?;
+                let finished = finished.map_err(|failure| prints.with(&device, failure))?;
                 captured?;
                 finished
             }
         };
         let session = session(&device, started.elapsed().as_secs_f64());
         let mut report = report(own, plan, ran, host_seconds, session, outputs);
-        report.checks = found;
+        (report.checks, report.prints) = (found, prints.report(&device));
         Ok(report)
     }
 
@@ -474,6 +476,7 @@ fn report(
         session,
         checks: None,
         bundle: None,
+        prints: PrintsReport::default(),
         outputs,
         timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
     }

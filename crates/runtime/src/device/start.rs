@@ -59,7 +59,8 @@ impl<C: HostLink> Device<C> {
     fn wait_done(&mut self, tiles: &[NocXy], budget: Cycle) -> Result<(), Waited> {
         let until = self.card.link().cycles().saturating_add(budget);
         let mut ignore = |_| ControlFlow::Continue(());
-        self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore, beside: None })
+        let mut patience = Patience { until, budget, progress: &mut ignore, beside: None, room: None };
+        self.wait_done_patiently(tiles, &mut patience)
     }
 
     /// As [`Device::wait_done`], looking at one tile at a time.
