@@ -24,6 +24,13 @@ pub struct MemoryMap {
     pub go_index: L1Addr,
     /// Profiler control block, 32 words.
     pub profiler_control: L1Addr,
+    /// Rings of the cores' prints ([`crate::print`]); without bytes when there is no room for them.
+    pub prints: L1Addr,
+    /// Bytes of the rings: [`print::BYTES`](crate::print::BYTES), or 0 for none.
+    pub prints_size: u32,
+    /// Buffers of the device prints of tt-metal's kernels (`dprint_buf` of its mailbox), if it is
+    /// known where this generation has them.
+    pub dprint_buf: Option<L1Addr>,
     /// Firmware text, in the order of [`Processor`].
     pub firmware_text: [L1Addr; 5],
     /// End of each firmware's text space, in the order of [`Processor`].
@@ -71,6 +78,11 @@ pub const WORKER: MemoryMap = MemoryMap {
     go: L1Addr::new(0x370),
     go_index: L1Addr::new(0x3A0),
     profiler_control: L1Addr::new(0x9C0),
+    // The buffers of the original's profiler are there (public `dev_msgs.h`, `profiler_msg_t`), and
+    // unused unless its kernels are compiled with the profiler.
+    prints: L1Addr::new(0xA40),
+    prints_size: crate::print::BYTES,
+    dprint_buf: None,
     firmware_text: addresses([0x3840, 0x5440, 0x5A40, 0x6040, 0x6640]),
     firmware_end: addresses([0x5440, 0x5A40, 0x6040, 0x6640, 0x82B0]),
     local_init: addresses([0x82B0, 0xA2B0, 0xC2B0, 0xD2B0, 0xE2B0]),
@@ -173,6 +185,9 @@ pub mod core_timing {
     pub const WORDS: u32 = 5;
 }
 
+/// Bytes of the profiler control block (public `dev_msgs.h`: `control_vector`, 32 words).
+pub const PROFILER_CONTROL_BYTES: u32 = 32 * 4;
+
 /// States of a subordinate core's byte in `SUBORDINATE_SYNC` (the original's `brisc.cc`: all zero,
 /// or 3 while NCRISC loads).
 pub mod sync {
@@ -191,6 +206,8 @@ const _: () = {
     assert!(m.mailbox.get() + 0x10 == m.launch.get());
     assert!(m.launch.get() + LAUNCH_ENTRIES * u32_of(crate::msg::LAUNCH_MSG_BYTES) == m.go.get());
     assert!(m.go.get() + GO_ENTRIES * 4 <= m.go_index.get());
+    assert!(m.profiler_control.get() + PROFILER_CONTROL_BYTES == m.prints.get());
+    assert!(m.prints.get() + m.prints_size <= ZEROS.get());
     assert!(LOW_END <= m.mailbox.get());
     assert!(m.cb_stream + crate::cb::COUNT <= crate::cq::layout::DONE_STREAM);
     let mut i = 0;

@@ -22,6 +22,7 @@ pub mod l1;
 pub mod msg;
 pub mod noc;
 pub mod pci;
+pub mod print;
 pub mod reg;
 mod reg_tile;
 pub mod simlib;

@@ -31,6 +31,9 @@ struct Case {
     bugs: &'static [(u32, &'static str, &'static [&'static str])],
 }
 
+/// The head of the table in docs/races.md.
+const HEAD: &str = "| program | what is wrong | findings | in three schedules |\n|---|---|---|---|\n";
+
 const READ: &str = "race-noc-read";
 const SOURCE: &str = "race-noc-source";
 const WRITE: &str = "race-noc-write";
@@ -244,7 +247,26 @@ fn every_seeded_bug_is_found_in_every_schedule_and_nothing_else() {
             found += usize::from(everywhere);
         }
     }
-    println!("{table}\n{bugs} bugs, {found} found in each schedule, {} false alarms", alarms.len());
+    let sum = format!(
+        "{bugs} bugs: {found} found in each schedule, {} missed. False alarms: {}.\n",
+        bugs - found,
+        alarms.len()
+    );
+    println!("{table}\n{sum}");
     assert!(missed.is_empty() && alarms.is_empty(), "missed:\n{}\nalarms:\n{}", missed.join("\n"), alarms.join("\n"));
     assert!(bugs >= 40);
+    compare_page(&format!("{HEAD}{table}\n{sum}"));
+}
+
+/// The table in docs/races.md, which `TILEWORK_BLESS=1` writes anew.
+fn compare_page(table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/races.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let text = page.split(HEAD).next().unwrap();
+    let wanted = format!("{text}{table}");
+    if std::env::var_os("TILEWORK_BLESS").is_some() {
+        std::fs::write(&path, &wanted).unwrap();
+    }
+    let same = page == wanted || std::env::var_os("TILEWORK_BLESS").is_some();
+    assert!(same, "docs/races.md has another table: TILEWORK_BLESS=1 cargo test -p tilework-checks --test seeded_bugs");
 }

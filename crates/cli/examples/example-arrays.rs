@@ -23,6 +23,8 @@ fn main() -> Result<()> {
     for (name, factor) in [("x", 1), ("z", 5)] {
         write(&examples.join(format!("traced/{name}.npy")), &[64, 64], (0..64 * 64).map(|n: u32| n * factor))?;
     }
+    let x = (0..32 * 128_u16).map(|i| f32::from(i / 128) * 4.0 + f32::from(i % 128) / 32.0 - 20.0);
+    write(&examples.join("prints/x.npy"), &[32, 128], x)?;
     for (file, shape, seed) in FLOATS {
         let mut random = Generator(seed);
         write(&examples.join(file), shape, std::iter::repeat_with(|| random.float()))?;

@@ -189,6 +189,7 @@ pub fn worker_map() -> Vec<Row> {
         row(m.go..m.go.offset(GO_ENTRIES * 4), format!("{GO_ENTRIES} go messages")),
         row(m.go_index..m.go_index.offset(4), "index of the go message in use"),
         row(m.profiler_control..m.profiler_control.offset(32 * 4), "profiler control"),
+        row(m.prints..m.prints.offset(m.prints_size), "prints of kernels: a ring of records for each core"),
     ];
     for processor in Processor::ALL {
         let i = processor.index();

@@ -5,6 +5,7 @@ use crate::files;
 use crate::program::BUILT_IN;
 use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
@@ -12,7 +13,7 @@ use tilework_abi::board::Board;
 use tilework_abi::tlb::Bar;
 use tilework_checks::{CheckObserver, Checks, Level, RaceObserver};
 use tilework_debugger::DebugLink;
-use tilework_driver::{Card, HostLink, Inspect, LinkError, Note};
+use tilework_driver::{Card, HostLink, Inspect, LinkError, Note, StoreSink};
 use tilework_libttsim_client::LibraryChip;
 use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets, Observer};
 
@@ -181,6 +182,12 @@ impl HostLink for AnyChip {
     }
     fn cycles(&self) -> Cycle {
         each!(self, chip => HostLink::cycles(chip))
+    }
+    fn watch_stores(&mut self, range: Range<u32>, seen: StoreSink) -> bool {
+        each!(self, chip => HostLink::watch_stores(chip, range, seen))
+    }
+    fn settle(&mut self) {
+        each!(self, chip => HostLink::settle(chip));
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))

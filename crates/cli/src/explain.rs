@@ -40,6 +40,9 @@ struct Topic {
     /// Absent where nothing is looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     certainty: Option<&'static str>,
+    /// Whether anything looks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    looked_for: Option<bool>,
     title: &'static str,
     text: &'static str,
     wrong: &'static str,
@@ -49,11 +52,13 @@ struct Topic {
 
 impl Topic {
     fn of(row: &Row) -> Self {
-        let certainty = (row.kind != Kind::Stop).then(|| row.certainty.name());
+        let is_finding = row.kind != Kind::Stop;
+        let certainty = is_finding.then(|| row.certainty.name());
         Self {
             id: row.id.to_owned(),
             about: row.kind.name(),
             certainty,
+            looked_for: is_finding.then_some(row.looked_for),
             title: row.title,
             text: row.about,
             wrong: row.wrong,
@@ -67,6 +72,7 @@ impl Topic {
             id: code.to_string(),
             about: "netlist",
             certainty: None,
+            looked_for: None,
             title: code.name,
             text: code.about,
             wrong: "",
@@ -78,6 +84,9 @@ impl Topic {
     fn write(&self, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{}: {}", self.id, self.title)?;
         match self.certainty {
+            Some(certainty) if self.looked_for == Some(false) => {
+                writeln!(out, "{}, {certainty}; nothing looks for it yet", self.about)?;
+            }
             Some(certainty) => writeln!(out, "{}, {certainty}", self.about)?,
             None => writeln!(out, "{}", self.about)?,
         }

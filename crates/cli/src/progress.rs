@@ -127,6 +127,12 @@ impl Progress {
         loudness::step(step);
     }
 
+    /// A line for the user, above the bar; on standard error, as the bar.
+    pub fn say(&self, line: &str) {
+        // Standard error may be closed; the work goes on.
+        self.bar.suspend(|| drop(writeln!(std::io::stderr(), "{}", tilework_text::lines(line))));
+    }
+
     /// Shows how far the chip's time has come, and how fast; `until` is the limit of the run.
     pub fn cycles(&mut self, cycles: u64, until: u64) {
         let Some((passed, rate)) = self.pace.rate(Instant::now(), cycles) else { return };

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Ended, example, example_input, folder, repository, tilework, write_npy};
+use common::{Ended, example, example_input, folder, repository, tilework};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Write};
@@ -177,7 +177,7 @@ fn a_bundle_has_kernels_arrays_and_options_and_needs_no_other_file() {
 }
 
 #[test]
-fn a_bundle_has_the_firmware_of_others_and_large_arrays_need_to_be_asked_for() {
+fn a_bundle_has_the_firmware_of_others() {
     let (folder, elsewhere) = (folder(), folder());
     let firmware = folder.path().join("fw");
     std::fs::create_dir(&firmware).unwrap();
@@ -190,16 +190,6 @@ fn a_bundle_has_the_firmware_of_others_and_large_arrays_need_to_be_asked_for() {
     assert!(entries(&bundle)["firmware/brisc.elf"] == std::fs::read(firmware.join("brisc.elf")).unwrap());
     drop(folder);
     assert_eq!(replay(&bundle, &["--report", "json"]).code(0).json()["same"], true);
-
-    let x = elsewhere.path().join("x.npy");
-    write_npy(&x, &[65 << 20], &vec![7u8; 65 << 20]);
-    let input = "[buffers.x]\nuse = \"input\"\ndtype = \"u8\"\npage_size = 16384\n";
-    let text = program(&format!("{input}{WORD}"), "prebuilt:spin", "[\"word.addr\"]");
-    let given = format!("x={}", x.display());
-    let more = ["--input", &given, "--transfers", "windows"];
-    let ended = run(elsewhere.path(), &text, &more).code(1).says("no bundle: it has 681");
-    assert!(ended.stderr.contains("--bundle FILE writes it all the same"), "{}", ended.stderr);
-    assert_eq!(bundles(elsewhere.path()), [bundle]);
 }
 
 #[test]

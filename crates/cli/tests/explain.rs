@@ -61,6 +61,17 @@ fn every_id_is_listed_and_explained() {
 }
 
 #[test]
+fn what_nothing_looks_for_yet_says_so() {
+    let text = tilework(&["explain", "tensix-state-left"]).code(0).stdout;
+    assert!(text.contains("protocol, suspicious; nothing looks for it yet\n"), "{text}");
+    let report = |id: &str| tilework(&["explain", id, "--report", "json"]).code(0).json()["looked_for"].clone();
+    assert_eq!(
+        [report("tensix-state-left"), report("l1-null"), report("deadlock")],
+        [json!(false), json!(true), json!(null)]
+    );
+}
+
+#[test]
 fn a_code_of_netlists_is_explained_too() {
     for id in ["N0013", "n0013", "bad-number"] {
         let text = tilework(&["explain", id]).code(0).stdout;
@@ -88,8 +99,12 @@ fn catalogue_page() -> String {
             Kind::Stop => "Stops",
         };
         writeln!(page, "### {name}\n").unwrap();
-        for Row { id, certainty, title, about, wrong, right, repair, .. } in rows {
-            let certainty = if kind == Kind::Stop { String::new() } else { format!(" ({})", certainty.name()) };
+        for Row { id, certainty, looked_for, title, about, wrong, right, repair, .. } in rows {
+            let certainty = match (kind, looked_for) {
+                (Kind::Stop, _) => String::new(),
+                (_, true) => format!(" ({})", certainty.name()),
+                (_, false) => format!(" ({}; nothing looks for it yet)", certainty.name()),
+            };
             writeln!(page, "#### `{id}`\n\n{}\n", folded(&format!("{title}{certainty}. {about}"))).unwrap();
             for (head, lines) in [("Wrong", wrong), ("Right", right)] {
                 if !lines.is_empty() {

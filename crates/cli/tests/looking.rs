@@ -22,7 +22,7 @@ fn programs() -> Vec<(String, Vec<String>)> {
         for file in std::fs::read_dir(&folder).unwrap() {
             let file = file.unwrap().path();
             let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
-            let named = source.contains(&format!("name = \"{name}\""));
+            let named = source.contains(&format!("[buffers.{name}]"));
             if file.extension().is_some_and(|ending| ending == "npy") && named {
                 inputs.extend(["--input".to_owned(), format!("{name}={}", file.display())]);
             }
@@ -42,7 +42,12 @@ fn report(name: &str, inputs: &[String], more: &[&str]) -> Value {
     args.extend(more);
     let ended = tilework(&args).code(0);
     let mut report: Value = serde_json::from_str(&ended.stdout).unwrap();
-    for (of, key) in [("", "host_seconds"), ("", "mips"), ("/session", "host_seconds")] {
+    // Whether an instruction of a polling loop is executed or accounted for depends on speculation,
+    // which observers switch off; their sum does not.
+    let count = |key: &str| report[key].as_u64().unwrap();
+    report["instructions"] = (count("instructions") + count("skipped_instructions")).into();
+    let of_machine = [("", "host_seconds"), ("", "mips"), ("", "skipped_instructions")];
+    for (of, key) in of_machine.into_iter().chain([("/session", "host_seconds"), ("/session", "instructions")]) {
         report.pointer_mut(of).unwrap().as_object_mut().unwrap().remove(key);
     }
     for output in report["outputs"].as_object_mut().unwrap().values_mut() {
@@ -118,6 +123,7 @@ fn a_timeline_has_kernels_waits_requests_and_levels() {
         &["DRAM bank", ": read", ">1"],
         &["circular buffer", " = 1"],
         &["prefetch queue = 1"],
+        &["BRISC: go: pipeline", "launch=0"],
         &["commands executed by BRISC ="],
         &["launches in queue 0: pipeline"],
     ] {
@@ -152,7 +158,7 @@ fn a_window_and_a_choice_of_tiles_make_a_timeline_shorter() {
     };
     assert_eq!(behind(&half), behind(&whole));
     let tile = whole.iter().find_map(|(_, event)| event.strip_prefix("( tile ")?.split_once("/BRISC: ")).unwrap().0;
-    let xy = tile.trim_matches(['(', ')']).replace(", ", "-");
+    let xy = tile.trim_matches(['(', ')']).replace(',', "-");
     let one = timeline("ring", &["--trace-tiles", &xy]);
     assert!(!one.is_empty());
     assert!(one.iter().all(|(_, event)| !event.contains("tile (") || event.contains(&format!("tile {tile}"))));
@@ -191,11 +197,11 @@ fn a_profile_has_exact_counts_of_lines_and_stacks() {
     let number = |value: &Value| value.as_u64().unwrap();
     let kernels: Vec<&Value> =
         profile["kernels"].as_array().unwrap().iter().filter(|kernel| kernel["program"] == "increment").collect();
-    let increment = kernels.iter().find(|kernel| kernel["kernel"] == "increment").unwrap();
+    let increment = kernels.iter().find(|kernel| kernel["kernel"] == "prebuilt:increment").unwrap();
     assert!(number(&increment["waiting"]) < number(&increment["cycles"]));
     // The lines of a kernel are its instructions, none more and none less.
     let lines = profile["source"]["lines"].as_array().unwrap();
-    let of_kernel = lines.iter().filter(|line| line["kernel"] == "increment");
+    let of_kernel = lines.iter().filter(|line| line["kernel"] == "prebuilt:increment");
     assert_eq!(of_kernel.map(|line| number(&line["instructions"])).sum::<u64>(), number(&increment["instructions"]));
     assert!(lines.iter().any(|line| line["file"].as_str().is_some_and(|file| file.ends_with(".rs"))));
     // Every page is incremented by the same instructions on every tile that has as many.
@@ -206,9 +212,12 @@ fn a_profile_has_exact_counts_of_lines_and_stacks() {
     let cycles: u64 = text.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum();
     let of_lines = lines.iter().map(|line| number(&line["cycles"]) + number(&line["waiting"])).sum::<u64>();
     assert_eq!(cycles, of_lines);
-    assert!(text.lines().any(|line| line.starts_with("increment;") && line.contains(";brisc;increment;")), "{text}");
+    assert!(
+        text.lines().any(|line| line.starts_with("increment;") && line.contains(";BRISC;prebuilt:increment;")),
+        "{text}"
+    );
     let table = std::fs::read_to_string(&csv).unwrap();
-    assert_eq!(table.lines().filter(|line| line.contains("\"increment\",")).count(), tiles.len());
+    assert_eq!(table.lines().filter(|line| line.contains("\"prebuilt:increment\",")).count(), tiles.len());
     let text = tilework(&args(&["--annotate"])).code(0).stdout;
     assert!(text.contains("hottest lines") && text.contains("waiting"), "{text}");
 }
@@ -278,7 +287,7 @@ fn a_failed_run_leaves_its_timeline_and_a_page_with_its_scene() {
     let [trace, html] = ["run.txt", "run.html"].map(|name| out.path().join(name));
     let more = ["--trace", trace.to_str().unwrap(), "--html", html.to_str().unwrap(), "--max-cycles", "4000"];
     let ended = run_example("pipeline", out.path(), &more).code(1);
-    assert!(std::fs::read_to_string(&trace).unwrap().contains("program=\"pipeline\""), "{}", ended.stderr);
+    assert!(std::fs::read_to_string(&trace).unwrap().contains("prefetch.elf"), "{}", ended.stderr);
     let data = page_data(&std::fs::read_to_string(&html).unwrap());
     assert!(data["scene"].as_str().unwrap().contains("4000 cycles"), "{}", data["scene"]);
 }

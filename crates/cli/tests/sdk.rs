@@ -75,6 +75,73 @@ fn kernels_in_c_build_with_sfpi_and_give_right_results() {
     }
 }
 
+/// A kernel in C that prints values of every type, a tile and an array, and whose last assertion
+/// does not hold.
+const PRINTS: &str = r#"#include "tilework_print.h"
+
+void kernel_main(void)
+{
+    tw_context c = tw_begin();
+    uint32_t at = tw_arg(&c, 0);
+    TW_PRINT("hello {{}}");
+    TW_PRINT("{} {} {} {} {} {} {:.2} {}", (unsigned char)255, (short)-2, 3u, -4ll, (char)'c', (_Bool)1, 1.5, 1ull << 40);
+    TW_PRINT("{:#010x} {:x} {:?}", c.processor, (signed char)-1, 2.0f);
+    for (uint32_t i = 0; i < 1024; i++) ((volatile uint16_t *)at)[i] = 0x3F80 + (i / 16 % 2 << 6);
+    tw_publish(at + 2044);
+    TW_PRINT_TILE("tile", at, TW_BF16, 15, 2, 15, 2);
+    TW_PRINT_ARRAY("words", at + 32, TW_U32, 2);
+    TW_ASSERT(at % 16 == 0);
+    TW_ASSERT(at == 0, "at {} is {:#x}", "x"[0], at);
+}
+"#;
+
+/// What it prints.
+const PRINTED: [&str; 6] = [
+    "hello {}",
+    "255 -2 3 -4 c true 1.50 1099511627776",
+    "0x00000000 ff 2.0",
+    "tile: Bf16 at 0x17f800, rows 15..17, columns 15..17\n  1.5 1.5\n  1.0 1.0",
+    "words: U32 at 0x17f820, 2 elements\n  1069563840 1069563840",
+    "at x is 0x17f800",
+];
+
+fn kernels_in_c_print(cross: &str) {
+    let folder = folder();
+    let c = sdk(folder.path()).join("c");
+    std::fs::write(c.join("prints.c"), PRINTS).unwrap();
+    let strict = "WARNINGS=-Wall -Wextra -Werror";
+    succeeds(Command::new("make").arg("-C").arg(&c).args(["build/prints.elf", "CORE=brisc", cross, strict]));
+    let program = "name = \"p\"\n[buffers.at]\nuse = \"scratch\"\ndtype = \"u8\"\nshape = [2048]\npage_size = 2048\n\
+                   location = \"l1\"\n[[roles]]\nname = \"r\"\ncores = 1\n[roles.brisc]\n\
+                   elf = \"build/prints.elf\"\nargs = [\"at.addr\"]\n";
+    let file = c.join("prints.toml");
+    std::fs::write(&file, program).unwrap();
+    let out = c.join("out");
+    let args = ["run", file.to_str().unwrap(), "--out", out.to_str().unwrap(), "--report", "json"];
+    let error = &tilework(&args).code(1).json()["error"];
+    assert_eq!((error["class"].as_str(), error["condition"].as_str()), (Some("assertion"), Some("at == 0")));
+    let lines = error["prints"]["lines"].as_array().unwrap();
+    assert_eq!(lines.iter().map(|line| line["text"].as_str().unwrap()).collect::<Vec<_>>(), PRINTED);
+    let numbers: Vec<u64> = lines.iter().map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, [7, 8, 9, 12, 13, 15]);
+    assert!(lines.iter().all(|line| line["file"] == "prints.c"));
+}
+
+#[test]
+fn kernels_in_c_print_what_their_texts_say() {
+    if starts("make") && starts(&format!("{GCC}gcc")) {
+        kernels_in_c_print(&format!("CROSS={GCC}"));
+    }
+}
+
+#[test]
+fn kernels_built_by_sfpi_print_what_their_texts_say() {
+    match std::env::var(SFPI) {
+        Ok(prefix) => kernels_in_c_print(&format!("CROSS={prefix}")),
+        Err(_) => println!("skipped: {SFPI} does not name SFPI's compiler (.../bin/riscv-tt-elf-)"),
+    }
+}
+
 /// A toolchain for the chip's cores: rustup's, or Debian's.
 fn cargo(folder: &Path) -> Option<Command> {
     let mut cargo = Command::new("cargo");

@@ -23,7 +23,9 @@ mod window;
 
 pub use card::Card;
 pub use error::{ChipFault, DriverError, LinkError};
-pub use link::{ChipCounts, HostLink, Inspect, RunningCore, WaitingCore, WaitingThread, WatchedWord};
+pub use link::{
+    ChipCounts, HostLink, Inspect, RunningCore, SeenStore, StoreSink, WaitingCore, WaitingThread, WatchedWord,
+};
 pub use note::{
     ArgumentsNote, BankNote, BufferNote, CbNote, CodeNote, FirmwareNote, LaunchNote, MemoryKind, Note, QueueNote,
     RoleNote, RunNote,

@@ -5,6 +5,7 @@
 //! An implementation lives beside its chip and depends on this crate, never the other way round.
 
 use crate::{ChipFault, LinkError, Note};
+use std::ops::Range;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -97,6 +98,14 @@ pub trait HostLink {
     /// by what [`HostLink::idle`] and [`HostLink::wait_word`] let pass; a link that cannot tell how
     /// long accesses take leaves those out. Measured time comes from [`Inspect::cycles`].
     fn cycles(&self) -> Cycle;
+    /// Shows `seen` every store of a core to `range` of L1, on every Tensix tile and from now on, in
+    /// the order of cycles. False from a link that cannot; a caller then looks at L1 itself.
+    fn watch_stores(&mut self, range: Range<u32>, seen: StoreSink) -> bool {
+        let _ = (range, seen);
+        false
+    }
+    /// Shows what has happened so far to those who asked for it.
+    fn settle(&mut self) {}
     /// The chip's inner state, from a link that can show it. A caller does without it otherwise
     /// and says so; it never replaces what is unknown by zeros.
     #[inline]
@@ -118,6 +127,26 @@ pub trait HostLink {
 
 /// Cycles between two looks of [`HostLink::wait_words`] at one word (estimate: a microsecond).
 const TURN: Cycle = 1_350;
+
+/// A store of a core to L1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeenStore {
+    /// When.
+    pub cycle: Cycle,
+    /// The tile.
+    pub tile: NocXy,
+    /// The core.
+    pub core: Processor,
+    /// Where.
+    pub address: u32,
+    /// 1, 2 or 4.
+    pub bytes: u8,
+    /// The value; higher bits are zero.
+    pub value: u32,
+}
+
+/// Who is shown stores.
+pub type StoreSink = Box<dyn FnMut(&SeenStore) + Send>;
 
 /// What only a simulator can tell about its chip. Looking changes nothing and takes no time.
 pub trait Inspect {

@@ -58,6 +58,8 @@ pub enum Activity<'a> {
     WaitStarts(Place, &'a Arc<Kernel>, &'a Why, u32),
     /// It goes on. With the cycle at which it began to wait.
     WaitEnds(Place, &'a Arc<Kernel>, &'a Why, u32, Cycle),
+    /// A kernel of the command queue sends a go signal for a program.
+    Go(Place, &'a LaunchNote),
     /// A core starts a request.
     RequestStarts(Place, Option<&'a Arc<Kernel>>, &'a Request),
     /// All of a request has arrived, its answer included if it has one.

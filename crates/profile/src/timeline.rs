@@ -385,6 +385,15 @@ impl<W: Write + Send> ChipTimeline<W> {
         self.with(|stream| stream.advance(before));
     }
 
+    fn go(&mut self, at: Cycle, place: Place, program: &str, number: u64) {
+        let Some(track) = self.core(place) else { return };
+        let (name, args) = (format!("go: {program}"), [("launch", Value::U64(number))]);
+        self.with(|stream| {
+            stream.instant(track, at, &Label { name: &name, args: &args, ..Label::default() });
+            Ok(())
+        });
+    }
+
     fn launch(&mut self, at: Cycle, queue: Option<u8>, program: &str, number: u64) {
         let track = match self.launches.get(&queue) {
             Some(track) => Some(*track),
@@ -427,6 +436,7 @@ impl<W: Write + Send> Listener for ChipTimeline<W> {
             Activity::KernelStarts(place, kernel) => self.kernel_starts(at, place, kernel),
             Activity::WaitStarts(place, _, why, _) => self.wait_starts(at, place, why),
             Activity::KernelEnds(place, ..) | Activity::WaitEnds(place, ..) => self.core_ends(at, place),
+            Activity::Go(place, launch) => self.go(at, place, &launch.program, launch.number),
             Activity::RequestStarts(place, _, request) => self.request_starts(at, place, request),
             Activity::RequestEnds(id, _) => self.request_ends(at, id),
             Activity::Packet(spot, _, leaves, packet) => self.packet(at, spot, leaves, packet),

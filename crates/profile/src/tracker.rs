@@ -17,7 +17,7 @@ use tilework_abi::msg::RUN_DONE;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 use tilework_driver::{CodeNote, LaunchNote, Note, QueueNote};
-use tilework_sim::{Agent, Event, Observer, PacketEvent, PacketKind, Spot, Wants, What};
+use tilework_sim::{Agent, Event, Observer, PacketEvent, PacketKind, Request, Spot, Wants, What};
 
 /// Who listens.
 #[derive(Default)]
@@ -276,6 +276,18 @@ impl Tracker {
         }
     }
 
+    /// A request of a command queue's core may be a go signal.
+    fn sends_go(&mut self, at: Cycle, place: Place, request: &Request) {
+        let go = u64::from(self.map.go.get());
+        let is_queue = self.tiles.get(&place.tile).is_some_and(|tile| tile.queue);
+        if let (Spot::Tensix(to), true) = (request.remote, is_queue)
+            && (go..go + u64::from(4 * GO_ENTRIES)).contains(&request.remote_addr)
+            && let Some(launch) = self.tiles.get(&to).and_then(|tile| tile.announced.front().cloned())
+        {
+            self.tell(at, &Activity::Go(place, &launch));
+        }
+    }
+
     fn core_event(&mut self, event: &Event, place: Place) {
         let at = event.at;
         match &event.what {
@@ -293,6 +305,7 @@ impl Tracker {
                 self.stored(at, place.tile, Some(place.core), *addr, *bytes, *value);
             }
             What::Request(request) => {
+                self.sends_go(at, place, request);
                 self.flight.start(place.tile, request);
                 let kernel = self.tiles.get(&place.tile).and_then(|tile| tile.cores[place.core.index()].kernel.clone());
                 let kernel = kernel.map(|(kernel, _)| kernel);

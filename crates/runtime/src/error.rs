@@ -5,6 +5,7 @@ use crate::elf::ElfError;
 use crate::explain::{BudgetReport, DeadlockReport, FaultPlace};
 use crate::firmware::FirmwareError;
 use crate::memory::{MemoryError, WorkerCoresError};
+use crate::prints::PrintLine;
 use crate::program::ProgramError;
 use crate::tensor::TensorError;
 use crate::trace::TraceError;
@@ -15,6 +16,7 @@ use tilework_cq::EncodeError;
 use tilework_driver::{ChipFault, DriverError};
 
 /// Why the runtime could not do what was asked. After [`RuntimeError::Fault`],
+/// [`RuntimeError::Assertion`],
 /// [`RuntimeError::Deadlock`], [`RuntimeError::Budget`], [`RuntimeError::Interrupted`] and
 /// [`RuntimeError::Protocol`] the device is unusable: every further call answers
 /// [`RuntimeError::Lost`].
@@ -72,6 +74,14 @@ pub enum RuntimeError {
         fault: Box<ChipFault>,
         /// Which core did it and what it was running; absent when no core is to blame.
         place: Option<FaultPlace>,
+    },
+    /// An assertion of a kernel did not hold; its core stopped, and with it the run.
+    #[error("{}", crate::prints::assertion(line))]
+    Assertion {
+        /// Where, and what the kernel said.
+        line: Box<PrintLine>,
+        /// How that stopped the run.
+        stopped: Box<RuntimeError>,
     },
     /// A deadlock: no core can run and nothing is in flight.
     #[error("{0}")]
@@ -148,6 +158,7 @@ impl RuntimeError {
         matches!(
             self,
             Self::Fault { .. }
+                | Self::Assertion { .. }
                 | Self::Deadlock(_)
                 | Self::Budget(_)
                 | Self::Interrupted(_)

@@ -65,6 +65,7 @@ pub mod log;
 pub mod lower;
 pub mod memory;
 pub mod prebuilt;
+pub mod prints;
 pub mod program;
 pub mod queue;
 pub mod tensor;
@@ -86,6 +87,7 @@ pub use memory::{
     Address, Allocator, Buffer, BufferConfig, BufferType, CoreCoord, CoreRange, CoreRangeSet, DType, L1Buffer,
     MemoryError, MemorySpace, WorkerCores,
 };
+pub use prints::PrintLine;
 pub use program::{ArgSet, CircularBuffer, Cores, Names, Program, ProgramError, Role, UniqueArgs};
 pub use queue::timing::HostCost;
 pub use tilework_abi::cq::layout::QueueId;

@@ -122,6 +122,7 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("matmul-math", prebuilt!("matmul-math.elf").1),
     ("matmul-pack", prebuilt!("matmul-pack.elf").1),
     ("matmul-unpack", prebuilt!("matmul-unpack.elf").1),
+    ("prints", prebuilt!("prints.elf").1),
     ("reader", prebuilt!("reader.elf").1),
     ("reduce-math", prebuilt!("reduce-math.elf").1),
     ("reduce-pack", prebuilt!("reduce-pack.elf").1),

@@ -399,9 +399,10 @@ impl Chip {
         }
     }
 
-    /// Hands to the observers what they have not seen of the time before [`Chip::now`].
+    /// Hands to the observers what they have not seen of the time before [`Chip::now`]; of a chip
+    /// that a fault has stopped, everything.
     pub fn settle_observers(&mut self) {
-        let now = self.now();
+        let now = if self.fault.is_some() { NEVER } else { self.now() };
         if let Some(hub) = &mut self.hub {
             let events = self.scheduler.events();
             for node in &mut self.nodes {

@@ -1,12 +1,14 @@
 //! The simulated chip as the driver's [`HostLink`], and what only a simulator can report
 //! ([`Inspect`]).
 
-use crate::{Chip, ChipError, Fault, Origin};
+use crate::{Agent, Chip, ChipError, Event, Fault, Observer, Origin, Spot, Wants, What};
+use std::ops::Range;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{
-    ChipCounts, ChipFault, HostLink, Inspect, LinkError, Note, RunningCore, WaitingCore, WaitingThread, WatchedWord,
+    ChipCounts, ChipFault, HostLink, Inspect, LinkError, Note, RunningCore, SeenStore, StoreSink, WaitingCore,
+    WaitingThread, WatchedWord,
 };
 
 impl From<ChipError> for LinkError {
@@ -70,6 +72,13 @@ impl HostLink for Chip {
     fn cycles(&self) -> Cycle {
         self.now()
     }
+    fn watch_stores(&mut self, range: Range<u32>, seen: StoreSink) -> bool {
+        self.observe(Box::new(StoreWatch { range, seen }));
+        true
+    }
+    fn settle(&mut self) {
+        self.settle_observers();
+    }
     #[inline]
     fn inspect(&self) -> Option<&dyn Inspect> {
         Some(self)
@@ -83,6 +92,32 @@ impl HostLink for Chip {
     }
     fn settle_observers(&mut self) {
         Self::settle_observers(self);
+    }
+}
+
+/// Shows stores to a range of L1.
+struct StoreWatch {
+    range: Range<u32>,
+    seen: StoreSink,
+}
+
+impl Observer for StoreWatch {
+    fn wants(&self) -> Wants {
+        Wants::NOTHING
+    }
+    fn lines(&self) -> Vec<Range<u32>> {
+        vec![self.range.clone()]
+    }
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            if let (Spot::Tensix(tile), Agent::Core(core), What::Store { addr, bytes, value }) =
+                (event.spot, event.agent, &event.what)
+                && self.range.contains(addr)
+            {
+                let (address, bytes, value) = (*addr, *bytes, *value);
+                (self.seen)(&SeenStore { cycle: event.at, tile, core, address, bytes, value });
+            }
+        }
     }
 }
 

@@ -348,6 +348,51 @@ fn an_observer_changes_nothing_and_sees_the_same_on_any_number_of_threads() {
     }
 }
 
+/// Adds up what cores executed.
+#[derive(Default)]
+struct Executed {
+    executed: u64,
+    cycles: u64,
+}
+
+impl Observer for Executed {
+    fn wants(&self) -> Wants {
+        Wants::COUNTS
+    }
+    fn events(&mut self, events: &[Event]) {
+        for event in events {
+            assert!(matches!(event.what, What::Counted(_)), "{event:?}");
+            if let What::Counted(counts) = &event.what {
+                self.executed += counts.iter().map(|count| count.executed).sum::<u64>();
+                self.cycles += counts.iter().map(|count| count.cycles).sum::<u64>();
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_of_instructions_are_those_of_the_chip_and_change_nothing() {
+    let run = Run { seed: 0x9E37_79B9, tiles: 12, faulty: 0, requests: 12, slice: 700, ahead: false, late: None };
+    let (plain, _) = outcome(run, 1);
+    for threads in [1, 3] {
+        let counts = Arc::new(Mutex::new(Executed::default()));
+        let observer = Box::new(counts.clone());
+        let (mut instructions, mut cycles) = (0, 0);
+        let after = |chip: &mut Chip| {
+            chip.settle_observers();
+            (instructions, cycles) = (chip.stats().instructions, chip.stats().cycles);
+        };
+        let (counted, _) = outcome_before(run, threads, |chip| chip.observe(observer), after);
+        assert_eq!(counted, plain);
+        let counts = counts.lock().expect("nothing panics");
+        // The last instruction of a core may have been counted and not be done.
+        let under_way = counts.executed - instructions;
+        assert!(instructions > 1000 && under_way <= run.tiles as u64, "{under_way} of {instructions}");
+        // Every instruction takes a cycle; together those of a core do not take more than there are.
+        assert!(counts.executed <= counts.cycles + under_way && counts.cycles <= cycles * run.tiles as u64);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6))]
 

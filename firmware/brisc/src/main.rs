@@ -21,7 +21,6 @@ use tilework_abi::cq::layout::DONE_STREAM;
 use tilework_abi::kernel::{IC_ALL, IC_INVALIDATE};
 use tilework_abi::l1::{LAUNCH_ENTRIES, WORKER, core_timing, sync};
 use tilework_abi::msg::{GoMsg, MODE_DEV, RUN_DONE, RUN_GO, RUN_RESET_READ_PTR_FROM_HOST};
-use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_abi::stream::{SPACE_AVAILABLE_UPDATE, UPDATE_INC_SHIFT, reg_addr};
 use tilework_abi::tensix::{
     NCRISC_RESET_PC, NCRISC_RESET_PC_OVERRIDE, Processor, SOFT_RESET_0, TRISC_RESET_PC_OVERRIDE, TRISC0_RESET_PC,
@@ -29,7 +28,6 @@ use tilework_abi::tensix::{
 };
 use tilework_rt::firmware;
 use tilework_rt::globals;
-use tilework_rt::niu::Niu;
 use tilework_rt::noc::{Noc, NocAddr, post_register};
 use tilework_rt::reg::{fence, publish, read, wait, wall_clock, write, write8};
 use tilework_rt::worker::{ALL_CBS, LAUNCH_RD_PTR, Launch, SUBORDINATE_SYNC, clear_cb_counters, sync_byte};
@@ -143,30 +141,17 @@ fn run_program(go: &Go) {
         // The next go message may come as soon as the dispatcher knows: the signal above must have
         // been stored by then.
         publish(go.addr);
-        report(go.word);
+        report(noc, go.word);
     }
 }
 
-/// Adds one to the dispatcher's completion stream that the go message names, through the NoC on which
-/// this tile is nearer. The dispatch tile takes reports one after the other on each NoC, and those of
-/// all workers come at once: on two NoCs they are in sooner.
+/// Adds one to the dispatcher's completion stream that the go message names.
 #[inline(always)]
-fn report(go: u32) {
+fn report(noc: u32, go: u32) {
     let [offset, x, y, _] = go.to_le_bytes();
     let stream = DONE_STREAM + u32::from(offset);
-    let (from, to) = (NocXy::decode(Niu::new(0).my_xy()), NocXy::new(x, y));
-    // NoC 0 carries to higher columns and rows and around, NoC 1 the other way (BlackholeA0/NoC/
-    // Coordinates.md). Software's coordinates leave out what a card lacks: good enough to choose.
-    let way = ahead(from.x, to.x, GRID_X) + ahead(from.y, to.y, GRID_Y);
-    let noc = u32::from(2 * way > GRID_X + GRID_Y);
-    post_register(noc, to.encode(), reg_addr(stream, SPACE_AVAILABLE_UPDATE), 1 << UPDATE_INC_SHIFT);
-}
-
-/// Steps ahead from one place of a ring of `size` to another.
-#[inline(always)]
-fn ahead(from: u8, to: u8, size: u32) -> u32 {
-    let (from, to) = (u32::from(from), u32::from(to));
-    if from <= to { to - from } else { to + size - from }
+    let dispatcher = u32::from(y) << 6 | u32::from(x);
+    post_register(noc, dispatcher, reg_addr(stream, SPACE_AVAILABLE_UPDATE), 1 << UPDATE_INC_SHIFT);
 }
 
 const fn profiler(word: u32) -> u32 {

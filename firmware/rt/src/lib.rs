@@ -3,7 +3,8 @@
 //! It has the start of an image ([`start`]), a kernel's parameters ([`context`]), the core's
 //! registers and memory ([`reg`]), the NoC interface units ([`niu`]) and the network for kernels
 //! ([`noc`]), interleaved DRAM buffers ([`dram`]), circular buffers ([`cb`]), semaphores ([`sem`]),
-//! what the worker firmware images share ([`worker`]) and what they keep for kernels of tt-metal
+//! prints and assertions ([`print`](mod@print)), what the worker firmware images share ([`worker`])
+//! and what they keep for kernels of tt-metal
 //! ([`globals`]). Every address and layout comes from
 //! `tilework_abi`; the behaviour it relies on is that of the public ISA documentation
 //! (BlackholeA0/NoC, BlackholeA0/TensixTile/BabyRISCV).
@@ -34,6 +35,7 @@ pub mod dram;
 pub mod globals;
 pub mod niu;
 pub mod noc;
+pub mod print;
 pub mod reg;
 pub mod sem;
 pub mod start;

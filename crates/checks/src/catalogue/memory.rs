@@ -12,12 +12,12 @@ rows! { Memory;
         wrong "let sum = read(scratch) + x;          // nobody has set scratch"
         right "write(scratch, 0);\nlet sum = read(scratch) + x;"
         repair "Write the bytes before they are read, or read the buffer that was meant.";
-    LOCAL_UNWRITTEN_READ "local-unwritten-read" Certain "Reads local RAM that nobody has written"
-        about "Local RAM keeps what the kernel before left there. Mostly a variable on the stack without a first \
-            value, in C or in assembly."
-        wrong "int sum;\nfor (int i = 0; i < n; i++) sum += x[i];"
-        right "int sum = 0;\nfor (int i = 0; i < n; i++) sum += x[i];"
-        repair "Give the variable a first value.";
+    LOCAL_UNWRITTEN_READ "local-unwritten-read" Suspicious "Reads local RAM that nobody has written"
+        about "Local RAM keeps what the kernel before left there. Mostly an array without first values. What a kernel \
+            loads by the stack pointer is left out: compilers also copy values there that are never used."
+        wrong "int sums[8];\nfor (int i = 0; i < n; i++) sums[i % 8] += x[i];"
+        right "int sums[8] = {0};\nfor (int i = 0; i < n; i++) sums[i % 8] += x[i];"
+        repair "Give the variable first values.";
     DRAM_UNWRITTEN_READ "dram-unwritten-read" Certain "Reads DRAM that nobody has written"
         about "No host, no kernel and no command has written these bytes of the buffer since it was allocated. On the \
             chip they have the value of an earlier program."

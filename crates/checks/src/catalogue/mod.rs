@@ -19,6 +19,9 @@ pub struct Row {
     pub kind: Kind,
     /// How sure the simulator is that it is a mistake.
     pub certainty: Certainty,
+    /// Whether anything looks for it. What nothing looks for yet has a row so that its id is known,
+    /// and nobody takes its absence for a good sign.
+    pub looked_for: bool,
     /// What it is, in one sentence without a full stop.
     pub title: &'static str,
     /// Why it is wrong and what comes of it.
@@ -84,9 +87,10 @@ impl Certainty {
     }
 }
 
-/// Rows of one kind: a name in code for each, and the list of them.
+/// Rows of one kind: a name in code for each, and the list of them. `pending` behind the certainty
+/// says that nothing looks for it yet.
 macro_rules! rows {
-    ($kind:ident; $($name:ident $id:literal $certainty:ident $title:literal
+    ($kind:ident; $($name:ident $id:literal $certainty:ident $($pending:ident)? $title:literal
         about $about:literal
         $(wrong $wrong:literal right $right:literal)?
         repair $repair:literal;)*) => {
@@ -96,6 +100,7 @@ macro_rules! rows {
                 id: $id,
                 kind: $crate::catalogue::Kind::$kind,
                 certainty: $crate::catalogue::Certainty::$certainty,
+                looked_for: <[&str]>::is_empty(&[$(stringify!($pending))?]),
                 title: $title,
                 about: $about,
                 wrong: concat!($($wrong)?),
@@ -166,6 +171,32 @@ mod tests {
         assert_eq!(find("undefined_behaviour"), find("undefined-behaviour"));
         assert!(find("undefined_behaviour").is_some());
         assert_eq!(find(""), None);
+    }
+
+    /// The Rust sources of a folder but for those of the catalogue, in one text.
+    fn sources(folder: &std::path::Path, text: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true if path.ends_with("catalogue") => {}
+                true => sources(&path, text),
+                false => *text += &std::fs::read_to_string(&path).unwrap(),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_said_not_to_be_looked_for_is_reported_nowhere() {
+        let mut text = String::new();
+        sources(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
+        let name = |row: &Row| row.id.replace('-', "_").to_uppercase();
+        let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let pending: Vec<&Row> = all().filter(|row| !row.looked_for).collect();
+        assert!(pending.iter().all(|row| row.kind != Kind::Stop));
+        for row in pending {
+            assert!(!words.contains(name(row).as_str()), "{} is looked for: its row need not be pending", row.id);
+        }
+        assert!(words.contains(name(&memory::L1_NULL).as_str()), "rows are named in the sources by their ids");
     }
 
     #[test]

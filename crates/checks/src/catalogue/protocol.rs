@@ -25,17 +25,19 @@ rows! { Protocol;
         wrong "for i in 0..n { multicast(page(i), LINKED); }"
         right "for i in 0..n { multicast(page(i), if i + 1 < n { LINKED } else { 0 }); }"
         repair "Send the last request of the sequence without the mark.";
-    NOC_MISALIGNED "noc-misaligned" Certain "A NoC request has addresses that are not aligned alike"
+    NOC_MISALIGNED "noc-misaligned" Certain pending "A NoC request has addresses that are not aligned alike"
         about "Source and destination must have the same offset within 16 bytes in L1, within 64 bytes when DRAM or \
             host memory is read. Otherwise no document says which bytes arrive, though it may work here."
         wrong "noc.read(NocAddr { xy, lo: dram + 32 }, cb.write_ptr(), 32);"
         right "noc.read(NocAddr { xy, lo: dram }, cb.write_ptr(), 64);\n// and use the second half"
         repair "Read from the aligned address and leave out what comes before, or lay out pages in whole 64 bytes.";
-    NOC_TOO_LONG "noc-too-long" Certain "A NoC request is longer than a packet"
-        about "One packet has at most 16,384 bytes (256 flits). The chip does not split what is longer."
+    NOC_TOO_LONG "noc-too-long" Suspicious "A NoC request is longer than a packet"
+        about "One packet has at most 16,384 bytes (256 flits). The NIU makes several of what is longer and counts each \
+            of them, so that a kernel that counts one waits for too few answers or for ever; and no other request may \
+            be started before the last of them has left."
         wrong "noc.write(from, to, 32_768);"
         right "noc.write(from, to, 16_384);\nnoc.write(from + 16_384, to_second_half, 16_384);"
-        repair "Split the transfer into requests of at most 16,384 bytes.";
+        repair "Split the transfer into requests of at most 16,384 bytes, or count the packets as the NIU does.";
     CB_POPPED_TOO_MANY "cb-popped-too-many" Certain "More pages are popped from a circular buffer than it holds"
         about "The count of pages that were taken passes that of pages that were pushed. From then on the producer \
             sees room that is not there, or waits for ever once the counts have wrapped."
@@ -47,7 +49,7 @@ rows! { Protocol;
         wrong "cb.reserve_back(1);\ncb.push_back(2);"
         right "cb.reserve_back(2);\ncb.push_back(2);"
         repair "Push as many pages as were reserved.";
-    SEM_OVERFLOW "sem-overflow" Certain "A semaphore is counted past its width"
+    SEM_OVERFLOW "sem-overflow" Certain pending "A semaphore is counted past its width"
         about "A semaphore of the coprocessor has four bits and stays at 15: a post beyond is lost, and who waits \
             for it waits for ever. A credit of a stream wraps at its width and looks like many."
         wrong "for _ in 0..16 { semaphore_post(S); }  // nobody takes one meanwhile"
@@ -59,12 +61,12 @@ rows! { Protocol;
         wrong "while read(flag) == 0 {}"
         right "while read(flag) == 0 { fence(); }    // or reg::wait(flag, |v| v != 0)"
         repair "Put a fence between the wait for the data and the loads of it.";
-    MISSING_FENCE_I "missing-fence-i" Certain "Executes code that was changed without fence.i"
+    MISSING_FENCE_I "missing-fence-i" Certain pending "Executes code that was changed without fence.i"
         about "The instruction cache is not told of writes. The core may execute what was there before."
         wrong "write(code, word);\njump(code);"
         right "write(code, word);\nfence_i();\njump(code);"
         repair "Execute fence.i on the core that will run the code, after the code has arrived.";
-    TENSIX_STATE_LEFT "tensix-state-left" Suspicious "A kernel uses coprocessor state that an earlier kernel left"
+    TENSIX_STATE_LEFT "tensix-state-left" Suspicious pending "A kernel uses coprocessor state that an earlier kernel left"
         about "Configuration, address modes, counters and semaphores keep their values between kernels. The kernel is \
             right only after the kernel that happened to run before it."
         wrong "k.binary_tiles(&a, &b, 0, 0, 0);      // without binary_init"

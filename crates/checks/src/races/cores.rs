@@ -43,7 +43,7 @@ impl RaceObserver {
             }
             core.arrived = core.arrived.max(core.emitted);
         }
-        if words.has(&self.reserved, word) {
+        if words.has(word) {
             words.learn(word, tile * 8 + c, &mut core.clock);
             return;
         }
@@ -86,7 +86,7 @@ impl RaceObserver {
     }
 
     pub(super) fn store(&mut self, tile: usize, c: usize, event: &Event, addr: u32, bytes: u8) {
-        let Self { tiles, parts, reserved, .. } = self;
+        let Self { tiles, parts, .. } = self;
         let Tile { xy, cores, words, l1, .. } = &mut tiles[tile];
         let core = &mut cores[c];
         core.release();
@@ -101,7 +101,7 @@ impl RaceObserver {
             ..Access::default()
         };
         let (at, len) = (u64::from(addr), u64::from(bytes));
-        let found = if words.has(reserved, addr & !3) {
+        let found = if words.has(addr & !3) {
             words.tell(addr & !3, &core.moment(core.stores.count));
             // Whatever it tells, the NIU may still be reading what it was.
             let leaves = |stamp: Stamp| is_part(parts, stamp, |owner| matches!(owner, Owner::Niu(_, Does::Sources)));
@@ -177,8 +177,8 @@ impl RaceObserver {
         }
     }
 
-    /// The coprocessor stores to a register, as circular buffers of compute kernels do, on behalf of
-    /// a core: taken to come behind all that this core has done.
+    /// The coprocessor stores to a register for a core, as circular buffers of compute kernels do:
+    /// taken to come behind all that this core has done.
     pub(super) fn unit_stores(&mut self, tile: usize, by: Option<Processor>, addr: u32) {
         let Tile { cores, words, .. } = &mut self.tiles[tile];
         if Register::of(addr) != Register::Stream {

@@ -49,7 +49,7 @@ struct Core {
     clock: Clock,
     /// What it does, counted by releases.
     own: Stamp,
-    /// Its stores to L1; how many have left the store queue; and how many have certainly reached L1.
+    /// Its stores to L1; how many have left the store queue; and how many are surely in L1.
     stores: Stamp,
     emitted: u32,
     arrived: u32,
@@ -169,7 +169,8 @@ impl RaceObserver {
             last_load: (0, 0),
             niu_versions: [0; 2],
         });
-        let (nius, l1, words) = (Default::default(), Shadow::default(), Words::default());
+        let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
+        words.reserve(&self.reserved);
         self.tiles.push(Tile { xy, cores, nius, l1, words });
         self.index.insert(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
@@ -247,7 +248,7 @@ impl RaceObserver {
     fn start_of(&self, access: &Access) -> Option<Stamp> {
         let of = self.parts.get(access.stamp.part as usize)?;
         let core = self.tiles.get(*self.index.get(&of.tile)?)?.cores.get(usize::from(access.by))?;
-        report::start_of(access, Some(core.own.part))
+        Some(Stamp { part: core.own.part, count: access.started })
     }
 }
 
@@ -264,6 +265,7 @@ impl Observer for RaceObserver {
         if let Note::Firmware(firmware) = note {
             self.map = firmware.map;
             self.reserved = words::reserved(&self.map);
+            self.tiles.iter_mut().for_each(|tile| tile.words.reserve(&self.reserved));
         }
     }
 }

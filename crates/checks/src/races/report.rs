@@ -1,6 +1,5 @@
 //! Findings made of two accesses without order.
 
-use super::clock::Stamp;
 use super::niu::Does;
 use super::shadow::{Access, Conflict};
 use crate::catalogue::{Row, races as rows};
@@ -62,8 +61,8 @@ impl Reports {
         self.polls.insert(code);
     }
 
-    /// Takes a race. `knows` says whether the later side knows of a stamp; `flag` is the load of a
-    /// word that may be a flag.
+    /// Takes a race. `started`: the later side knows that the earlier one was begun; `flag`: the load
+    /// of a word that may be a flag.
     pub(super) fn race(
         &mut self,
         parts: &[PartOf],
@@ -181,9 +180,4 @@ fn missing(row: &'static Row, first: &Side, second: &Side) -> String {
         _ => "a semaphore",
     };
     format!("{earlier} may not be over: {what} between it and {later}")
-}
-
-/// The stamp by which somebody knows that an access was started, of the core that did.
-pub(super) fn start_of(access: &Access, own_part: Option<u32>) -> Option<Stamp> {
-    own_part.map(|part| Stamp { part, count: access.started })
 }

@@ -15,7 +15,7 @@ impl RaceObserver {
     // ---- requests ----
 
     pub(super) fn request(&mut self, tile: usize, c: usize, event: &Event, request: &Request) {
-        let Self { tiles, parts, reserved, .. } = self;
+        let Self { tiles, parts, .. } = self;
         let Tile { xy, cores, nius, l1, words, .. } = &mut tiles[tile];
         let n = usize::from(request.noc & 1);
         let core = &mut cores[c];
@@ -50,9 +50,8 @@ impl RaceObserver {
             _ => None,
         };
         // Of a word that tells something only its own stores matter, which may not be in L1 yet.
-        let tells = |found: &Conflict| {
-            words.has(reserved, found.addr as u32 & !3) && found.earlier.stamp.part != core.stores.part
-        };
+        let tells =
+            |found: &Conflict| words.has(found.addr as u32 & !3) && found.earlier.stamp.part != core.stores.part;
         let conflict = conflict.filter(|(found, _)| !tells(found));
         let place = Where { space: Space::L1, tile: *xy, bytes: len };
         let op = Op { moment, access, from: Some((tile, n)), arrivals: stamps.arrivals };
@@ -92,19 +91,20 @@ impl RaceObserver {
         let id = packet.id.0;
         let Some(mut op) = self.ops.remove(&id) else { return };
         op.access.at = at;
-        let last = match packet.kind {
+        match packet.kind {
             PacketKind::WriteRequest => self.write_arrives(spot, packet, &op),
             PacketKind::AtomicRequest => self.atomic_arrives(spot, packet, &op),
             PacketKind::ReadRequest => self.read_arrives(spot, packet, &op),
-            _ => op.from.is_none(),
-        };
+            _ => {}
+        }
+        // How many tiles receive what the host sends is not known; the first answers come early.
         op.arrivals = op.arrivals.saturating_sub(u32::from(op.from.is_some() && is_request(packet.kind)));
-        if !last && op.arrivals != 0 {
+        if op.arrivals != 0 {
             self.ops.insert(id, op);
         }
     }
 
-    fn write_arrives(&mut self, spot: Spot, packet: &PacketEvent, op: &Op) -> bool {
+    fn write_arrives(&mut self, spot: Spot, packet: &PacketEvent, op: &Op) {
         let len = u64::from(packet.len);
         match spot {
             Spot::Tensix(xy) => {
@@ -131,7 +131,6 @@ impl RaceObserver {
             }
             _ => {}
         }
-        false
     }
 
     /// A write to L1, in parts that are data and words that tell something.
@@ -140,7 +139,7 @@ impl RaceObserver {
         let Tile { xy, words, l1, .. } = &mut self.tiles[tile];
         let ordered = |stamp| op.moment.knows(stamp);
         let place = Where { space: Space::L1, tile: *xy, bytes: len };
-        if !words.any(&self.reserved, &range) {
+        if !words.any(&range) {
             if len <= FLAG_BYTES {
                 for word in (range.start & !3..range.end).step_by(4) {
                     words.may_tell(word, with_own(op));
@@ -154,7 +153,7 @@ impl RaceObserver {
         let moment = with_own(op);
         let mut found = None;
         for word in (range.start & !3..range.end).step_by(4) {
-            if words.has(&self.reserved, word) {
+            if words.has(word) {
                 words.tell(word, &moment);
                 continue;
             }
@@ -166,7 +165,7 @@ impl RaceObserver {
         }
     }
 
-    fn atomic_arrives(&mut self, spot: Spot, packet: &PacketEvent, op: &Op) -> bool {
+    fn atomic_arrives(&mut self, spot: Spot, packet: &PacketEvent, op: &Op) {
         if let Spot::Tensix(xy) = spot
             && let Ok(addr) = u32::try_from(packet.addr)
         {
@@ -175,12 +174,11 @@ impl RaceObserver {
             words.add(addr & !3);
             words.tell(addr & !3, &with_own(op));
         }
-        false
     }
 
     /// A read is at the memory that it reads: its data was written to the own tile when it began,
     /// as far as order goes.
-    fn read_arrives(&mut self, spot: Spot, packet: &PacketEvent, op: &Op) -> bool {
+    fn read_arrives(&mut self, spot: Spot, packet: &PacketEvent, op: &Op) {
         let (addr, len) = (packet.addr, u64::from(packet.len));
         let ordered = |stamp| op.moment.knows(stamp);
         let mut brought = Clock::default();
@@ -195,7 +193,7 @@ impl RaceObserver {
                 for word in (addr & !3..end).step_by(4).take_while(|_| small) {
                     words.read(word as u32, &mut brought);
                 }
-                let is_word = small && words.has(&self.reserved, addr as u32 & !3);
+                let is_word = small && words.has(addr as u32 & !3);
                 if addr < u64::from(L1_SIZE)
                     && !is_word
                     && let Some(conflict) = l1.read(addr, len, op.access, &ordered)
@@ -224,7 +222,6 @@ impl RaceObserver {
                 self.host.join(&brought);
             }
         }
-        false
     }
 }
 

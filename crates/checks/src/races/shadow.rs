@@ -62,7 +62,7 @@ struct Cell {
     write: Access,
     read: Access,
     /// Further reads of others since the write.
-    reads: Option<Box<Vec<Access>>>,
+    reads: Vec<Access>,
 }
 
 impl Cell {
@@ -72,11 +72,10 @@ impl Cell {
         if conflict.is_none() && hit(&self.read) {
             conflict = Some((self.read, false));
         }
-        if let Some(reads) = self.reads.take()
-            && conflict.is_none()
-        {
-            conflict = reads.iter().find(|read| hit(read)).map(|read| (*read, false));
+        if conflict.is_none() {
+            conflict = self.reads.iter().find(|read| hit(read)).map(|read| (*read, false));
         }
+        self.reads.clear();
         self.write = access;
         self.read = Access::default();
         conflict
@@ -91,37 +90,39 @@ impl Cell {
         if replaces(&self.read) {
             self.read = access;
         } else {
-            let reads = self.reads.get_or_insert_default();
-            reads.retain(|read| !replaces(read));
-            reads.push(access);
+            self.reads.retain(|read| !replaces(read));
+            self.reads.push(access);
         }
         conflict
     }
 }
 
-#[derive(Clone, Debug)]
-enum Line {
-    Whole(Cell),
-    Words(Box<[Cell; WORDS]>),
+#[derive(Clone, Debug, Default)]
+struct Line {
+    /// What all its words have.
+    whole: Cell,
+    /// Each word for itself, once a part was accessed.
+    divided: Option<Box<[Cell; WORDS]>>,
 }
 
 impl Line {
     fn words(&mut self) -> &mut [Cell; WORDS] {
-        if let Self::Whole(cell) = self {
-            *self = Self::Words(Box::new(std::array::from_fn(|_| cell.clone())));
-        }
-        match self {
-            Self::Words(words) => words,
-            Self::Whole(_) => unreachable!("it has just been divided"),
-        }
+        self.divided.get_or_insert_with(|| Box::new(std::array::from_fn(|_| self.whole.clone())))
     }
 }
 
 /// What was last done to each word of one memory.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    pages: HashMap<u64, Box<[Line; LINES]>>,
+    /// Pages of the first addresses, as all of L1 are, by number.
+    near: Vec<Option<Page>>,
+    far: HashMap<u64, Page>,
 }
+
+type Page = Box<[Line; LINES]>;
+
+/// Pages that are found by their number.
+const NEAR: usize = 512;
 
 impl Shadow {
     /// Records a write of `len` bytes at `addr`. Gives the first earlier access that `ordered` does
@@ -136,14 +137,15 @@ impl Shadow {
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
             let found = if to - from == LINE {
-                let found = match line {
-                    Line::Whole(cell) => cell.write(Access { mask: ALL, ..access }, ordered),
-                    Line::Words(words) => {
-                        let each = words.iter_mut().map(|cell| cell.write(Access { mask: ALL, ..access }, ordered));
+                let whole = Access { mask: ALL, ..access };
+                let found = match &mut line.divided {
+                    None => line.whole.write(whole, ordered),
+                    Some(words) => {
+                        let each = words.iter_mut().map(|cell| cell.write(whole, ordered));
                         each.fold(None, Option::or)
                     }
                 };
-                *line = Line::Whole(Cell { write: Access { mask: ALL, ..access }, ..Cell::default() });
+                *line = Line { whole: Cell { write: whole, ..Cell::default() }, divided: None };
                 found
             } else {
                 each_word(line, from, to, |cell, mask| cell.write(Access { mask, ..access }, ordered))
@@ -163,9 +165,10 @@ impl Shadow {
     ) -> Option<Conflict> {
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
-            let found = match line {
-                Line::Whole(cell) if to - from == LINE => cell.read(Access { mask: ALL, ..access }, ordered),
-                line => each_word(line, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered)),
+            let found = if to - from == LINE && line.divided.is_none() {
+                line.whole.read(Access { mask: ALL, ..access }, ordered)
+            } else {
+                each_word(line, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered))
             };
             keep_first(&mut first, found, false, at);
         });
@@ -174,10 +177,20 @@ impl Shadow {
 
     /// The last write of the word at `addr`.
     pub(super) fn last_write(&mut self, addr: u64) -> Access {
-        let Some(page) = self.pages.get(&(addr / PAGE)) else { return Access::default() };
-        match &page[(addr % PAGE / LINE) as usize] {
-            Line::Whole(cell) => cell.write,
-            Line::Words(words) => words[(addr % LINE / WORD) as usize].write,
+        let line = &self.page(addr / PAGE)[(addr % PAGE / LINE) as usize];
+        let word = line.divided.as_ref().map(|words| &words[(addr % LINE / WORD) as usize]);
+        word.unwrap_or(&line.whole).write
+    }
+
+    fn page(&mut self, number: u64) -> &mut Page {
+        match usize::try_from(number) {
+            Ok(near) if near < NEAR => {
+                if self.near.len() <= near {
+                    self.near.resize_with(near + 1, || None);
+                }
+                self.near[near].get_or_insert_with(new_page)
+            }
+            _ => self.far.entry(number).or_insert_with(new_page),
         }
     }
 
@@ -185,7 +198,7 @@ impl Shadow {
     fn lines(&mut self, addr: u64, len: u64, mut f: impl FnMut(&mut Line, u64, u64, u64)) {
         let (mut at, end) = (addr, addr.saturating_add(len));
         while at < end {
-            let page = self.pages.entry(at / PAGE).or_insert_with(new_page);
+            let page = self.page(at / PAGE);
             let page_end = (at / PAGE + 1) * PAGE;
             while at < end.min(page_end) {
                 let base = at / LINE * LINE;
@@ -197,11 +210,11 @@ impl Shadow {
     }
 }
 
-fn new_page() -> Box<[Line; LINES]> {
-    Box::new(std::array::from_fn(|_| Line::Whole(Cell::default())))
+fn new_page() -> Page {
+    Box::new(std::array::from_fn(|_| Line::default()))
 }
 
-/// Calls `f` for each word of bytes `from..to` of a line, with the bytes of the word that are meant.
+/// Calls `f` for each word of bytes `from..to` of a line, with the bytes of it that are meant.
 fn each_word(
     line: &mut Line,
     from: u64,
@@ -273,6 +286,6 @@ mod tests {
         shadow.write(0x20, 4, access(2, 1), &never);
         let conflict = shadow.write(0, 64, access(3, 1), &|stamp| stamp.part == 2).unwrap();
         assert_eq!(conflict.earlier.stamp.part, 1);
-        assert!(matches!(shadow.pages[&0][0], Line::Whole(_)), "it is whole again");
+        assert!(shadow.page(0)[0].divided.is_none(), "it is whole again");
     }
 }

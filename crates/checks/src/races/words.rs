@@ -10,19 +10,22 @@ use std::ops::Range;
 use tilework_abi::cq::layout::{dispatch_core, prefetch_core};
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, MemoryMap};
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg};
+use tilework_abi::tensix::L1_SIZE;
 use tilework_abi::{L1_ALIGN, stream};
 
 /// Semaphores of a program (tt-metal, `NUM_SEMAPHORES`).
 const SEMAPHORES: u32 = 16;
+/// Bytes of L1 that 64 marks are for.
+const MARKED: usize = 256;
 /// Bytes of a write that may be a flag, at most.
 pub(super) const FLAG_BYTES: u64 = 16;
 
 /// The words of one tile's L1 and streams.
 #[derive(Debug, Default)]
 pub(super) struct Words {
+    /// One bit for each word of L1 that is one.
+    marks: Vec<u64>,
     known: BTreeMap<u32, Word>,
-    /// Ranges of L1 that have semaphores.
-    semaphores: Vec<Range<u32>>,
     /// Base of the kernel configuration in use.
     config: u32,
     /// What came with the last small write of the NoC to a word that may be a flag.
@@ -64,29 +67,41 @@ pub(super) fn stands_for(addr: u32) -> u32 {
 }
 
 impl Words {
-    /// Whether the word at `addr` is one.
-    pub(super) fn has(&self, reserved: &[Range<u32>], addr: u32) -> bool {
-        let within = |ranges: &[Range<u32>]| ranges.iter().any(|range| range.contains(&addr));
-        within(reserved)
-            || self.known.contains_key(&addr)
-            || (addr.is_multiple_of(L1_ALIGN) && within(&self.semaphores))
+    /// Makes the words of these ranges of L1 such words.
+    pub(super) fn reserve(&mut self, ranges: &[Range<u32>]) {
+        ranges.iter().flat_map(|range| range.clone().step_by(4)).for_each(|addr| self.mark(addr));
+    }
+
+    /// Whether the word at `addr` of L1 is one.
+    pub(super) fn has(&self, addr: u32) -> bool {
+        self.marks.get(addr as usize / MARKED).is_some_and(|marks| marks >> (addr / 4 % 64) & 1 != 0)
     }
 
     /// Makes it one.
     pub(super) fn add(&mut self, addr: u32) {
+        self.mark(addr);
         self.known.entry(addr).or_default();
     }
 
-    /// Whether any word of a range is one.
-    pub(super) fn any(&self, reserved: &[Range<u32>], range: &Range<u32>) -> bool {
-        let meets = |other: &Range<u32>| other.start < range.end && range.start < other.end;
-        reserved.iter().any(meets)
-            || self.semaphores.iter().any(meets)
-            || self.known.range(range.clone()).next().is_some()
+    /// Whether any word of a range of L1 is one.
+    pub(super) fn any(&self, range: &Range<u32>) -> bool {
+        let (first, last) = (range.start as usize / MARKED, (range.end as usize).div_ceil(MARKED));
+        let marks = self.marks.get(first..last.min(self.marks.len())).unwrap_or_default();
+        marks.iter().any(|marks| *marks != 0) && (range.start & !3..range.end).step_by(4).any(|addr| self.has(addr))
+    }
+
+    fn mark(&mut self, addr: u32) {
+        if self.marks.is_empty() {
+            self.marks = vec![0; L1_SIZE as usize / MARKED];
+        }
+        if let Some(marks) = self.marks.get_mut(addr as usize / MARKED) {
+            *marks |= 1 << (addr / 4 % 64);
+        }
     }
 
     /// Tells what `moment` knows by the word at `addr`.
     pub(super) fn tell(&mut self, addr: u32, moment: &Moment) {
+        self.mark(addr);
         let word = self.known.entry(addr).or_default();
         if moment.tell(&mut word.clock) {
             word.version += 1;
@@ -139,10 +154,7 @@ impl Words {
             self.config = value;
         } else if field == std::mem::offset_of!(LaunchMsg, sem_offset) {
             let first = self.config.wrapping_add(value & 0xFFFF);
-            let range = first..first.saturating_add(SEMAPHORES * L1_ALIGN);
-            if !self.semaphores.contains(&range) {
-                self.semaphores.push(range);
-            }
+            (0..SEMAPHORES).for_each(|id| self.mark(first.wrapping_add(id * L1_ALIGN)));
         }
     }
 }

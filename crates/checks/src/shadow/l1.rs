@@ -71,7 +71,7 @@ impl CheckObserver {
             if !inside {
                 self.data(tile, Some(core), actor, span, &launch, "reads");
             }
-            self.read_cb(tile, actor, span, &launch);
+            self.read_cb(tile, actor, span);
             return;
         }
         let what = match (NULL.contains(&span.addr), actor.agent) {
@@ -168,15 +168,15 @@ impl CheckObserver {
         launch: Option<&Arc<LaunchNote>>,
     ) {
         let same = launch.map(|launch| launch.number) == tile.launch.as_ref().map(|launch| launch.number);
-        let Some(number) = tile.cbs.iter().position(|cb| same && cb.has(span.addr)) else { return };
+        let Some(number) = alone(tile, span.addr).filter(|_| same) else { return };
         if let Some(wrong) = tile.cbs[number].write(core, span.addr, span.len) {
             self.report_cb(tile, number, actor, Some(in_l1(tile.xy, span)), &wrong);
         }
     }
 
     /// A read from a circular buffer of the own tile.
-    fn read_cb(&mut self, tile: &mut Tile, actor: Actor, span: Span, _launch: &Arc<LaunchNote>) {
-        let Some(number) = tile.cbs.iter().position(|cb| cb.has(span.addr)) else { return };
+    fn read_cb(&mut self, tile: &mut Tile, actor: Actor, span: Span) {
+        let Some(number) = alone(tile, span.addr) else { return };
         if let Some(wrong) = tile.cbs[number].read(actor, span.addr, span.len) {
             self.report_cb(tile, number, actor, Some(in_l1(tile.xy, span)), &wrong);
         }
@@ -213,6 +213,13 @@ impl CheckObserver {
         };
         self.reports.report(row, actor, target, || (what, None));
     }
+}
+
+/// The circular buffer at `addr`; none where two share their storage, of which either may be meant.
+fn alone(tile: &Tile, addr: u32) -> Option<usize> {
+    let mut all = tile.cbs.iter().enumerate().filter(|(_, cb)| cb.has(addr)).map(|(number, _)| number);
+    let first = all.next()?;
+    all.next().is_none().then_some(first)
 }
 
 /// What is wrong with a write below the space of buffers.
@@ -267,7 +274,9 @@ fn past_arguments(tile: &Tile, core: Processor, actor: Actor, span: Span, launch
     let insn = tile.cores[core.index()].instruction(actor.code?.pc);
     let base = insn.map(|insn| span.addr.wrapping_sub_signed(insn.imm));
     let by_name = |unique: u32, given: u32| {
-        base == Some(unique) && span.addr >= unique + 4 * given && ranges[1..].iter().all(|r| r.start != unique)
+        base == Some(unique)
+            && span.addr >= unique + 4 * given
+            && ranges[1..].iter().all(|r| r.is_empty() || r.start != unique)
     };
     let index = (span.addr.checked_sub(arguments.unique)? / 4) + 1;
     let words = || Some(format!("reads argument {} of {}; the program gives {given}", index - 1, core.name()));

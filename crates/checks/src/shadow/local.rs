@@ -29,14 +29,16 @@ impl CheckObserver {
             let (addr, bytes) = (addr.into(), bytes.into());
             Some(Target { space: Space::Local(core), tile: actor.tile, addr, bytes })
         };
+        let insn = actor.code.and_then(|code| state.instruction(code.pc));
         if write {
             state.local.mark(offset, bytes.into(), true);
-        } else if !state.local.any(offset, bytes.into()) {
+        } else if insn.is_some_and(|insn| insn.rs1 != SP) && !state.local.any(offset, bytes.into()) {
+            // Compilers save and copy values on the stack that are never used.
             self.reports.report(&rows::LOCAL_UNWRITTEN_READ, actor, target(), || {
                 (format!("loads {bytes} bytes at {addr:#x} that nobody has written"), None)
             });
         }
-        let Some(insn) = actor.code.and_then(|code| tile.cores[core.index()].instruction(code.pc)) else { return };
+        let Some(insn) = insn else { return };
         self.stack(tile, (core, actor), &insn, addr, target());
     }
 

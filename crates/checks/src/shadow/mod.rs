@@ -11,6 +11,8 @@ mod l1;
 mod local;
 mod observer;
 pub(crate) mod report;
+#[cfg(test)]
+mod tests;
 pub(crate) mod tile;
 pub(crate) mod written;
 

@@ -44,6 +44,14 @@ __asm__(".section .text.start, \"ax\", @progbits\n"
         "    .word " TEXT(TW_LINKED_BINDING_0) ", " TEXT(TW_LINKED_BINDING_1) ", " TEXT(TW_LINKED_BINDING_2) "\n"
         "    .word " TEXT(TW_LINKED_BINDING_3) ", " TEXT(TW_LINKED_BINDING_4) ", " TEXT(TW_LINKED_BINDING_5) "\n"
         ".size __tilework_binding, . - __tilework_binding\n"
+        /* A section of its own: a kernel that does not print goes without it. */
+        ".section .rodata.tilework_prints, \"a\", @progbits\n"
+        ".balign 4\n"
+        ".globl __tilework_prints\n"
+        ".type __tilework_prints, @object\n"
+        "__tilework_prints:\n"
+        "    .word " TEXT(TW_LINKED_PRINT_RING) ", 0\n"
+        ".size __tilework_prints, . - __tilework_prints\n"
         ".text\n");
 
 void *memcpy(void *to, const void *from, size_t bytes)

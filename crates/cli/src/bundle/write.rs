@@ -183,3 +183,44 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 pub fn told(path: &Path) -> String {
     format!("bundle: {0} (tilework replay {0} repeats this run)", shown(path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_dtype::DType;
+
+    fn keep(class: &str, bytes: usize, hangs: bool) -> (Written, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let array = Array { dtype: DType::U8, shape: vec![bytes as u64], data: vec![0; bytes] };
+        let inputs = BTreeMap::from([("x".to_owned(), array)]);
+        let own = Options { dispatch: "fast".to_owned(), ..Options::default() }.read().unwrap();
+        let kept = Kept {
+            program: "name = \"t\"",
+            board: Board::P100,
+            kernels: BTreeMap::new(),
+            inputs: &inputs,
+            folders: [None, None],
+            own: &own,
+        };
+        let out = folder.path().join("out");
+        let written = Keeper { file: None, hangs, out: &out }.keep(class, &kept, &Value::Null).unwrap();
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        (written, files.map(|name| name.into_string().unwrap()).collect())
+    }
+
+    #[test]
+    fn only_small_hangs_leave_a_bundle_that_nobody_asked_for() {
+        let (written, files) = keep("deadlock", 100, true);
+        assert!(matches!(written, Written::File(_)) && files.len() == 1);
+        assert!(files[0].starts_with("out-deadlock-") && files[0].ends_with(".zip"), "{files:?}");
+        assert_eq!(keep("deadlock", 100, true).1, files, "the same run has the same name");
+        assert_ne!(keep("deadlock", 101, true).1, files);
+        let large = usize::try_from(UNASKED).unwrap() + 1;
+        let (written, files) = keep("budget", large, true);
+        assert!(matches!(written, Written::TooLarge(bytes) if bytes == UNASKED + 1) && files.is_empty());
+        for (class, hangs) in [("deadlock", false), ("fault", true), ("interrupted", true)] {
+            let (written, files) = keep(class, 100, hangs);
+            assert!(matches!(written, Written::Not) && files.is_empty(), "{class}");
+        }
+    }
+}

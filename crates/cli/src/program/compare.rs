@@ -8,6 +8,7 @@ use super::failure::{failure, stopped_at};
 use super::findings::{self, ChecksReport};
 use super::lower::{place, programs};
 use super::plan::Plan;
+use super::prints::Prints;
 use super::run::{NO_RANDOM_INPUTS, laid_out, watch};
 use super::schema::ProgramFile;
 use super::source::Source;
@@ -60,6 +61,15 @@ pub struct Ran {
     pub checks: Option<ChecksReport>,
 }
 
+/// What of a run is shown while it goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// What kernels print.
+    Prints,
+    /// Nothing.
+    Nothing,
+}
+
 /// Runs a program and compares; a mismatch is a failed run.
 pub fn check(file: &Path, own: &KernelCheckArgs) -> Outcome<Answer> {
     interrupt::flag();
@@ -71,7 +81,7 @@ pub fn check(file: &Path, own: &KernelCheckArgs) -> Outcome<Answer> {
     let expected: Option<Vec<Array>> = own.expect.as_deref().map(|folder| read(&plan, folder)).transpose()?;
     let policy = own.checks.policy(&plan, true)?;
     let program = Repeatable { file, board: own.plan.board.given, plan, inputs, policy };
-    let ran = program.run_on(chip)?;
+    let ran = program.run_on(chip, Shown::Prints)?;
     let mut outputs = Vec::new();
     if let Some(expected) = expected {
         for (((name, dtype), (_, found)), expected) in program.outputs().zip(&ran.outputs).zip(&expected) {
@@ -114,10 +124,11 @@ impl Repeatable<'_> {
     /// # Errors
     /// The run failed.
     pub fn run(&self, settings: Settings) -> Outcome<Ran> {
-        self.run_on(AnyChip::power_on(None, self.board, settings)?.0)
+        // Other schedules print the same, or what they do wrong is a finding.
+        self.run_on(AnyChip::power_on(None, self.board, settings)?.0, Shown::Nothing)
     }
 
-    fn run_on(&self, mut chip: AnyChip) -> Outcome<Ran> {
+    fn run_on(&self, mut chip: AnyChip, shown: Shown) -> Outcome<Ran> {
         let Self { file, plan, inputs, policy, .. } = self;
         let failed = |error| failure(file, error);
         let checks = findings::shared(policy.clone());
@@ -131,6 +142,9 @@ impl Repeatable<'_> {
         laid_out(&device, plan, &programs)?;
         let progress = Progress::new();
         watch(&mut device, &progress, &checks);
+        if shown == Shown::Prints {
+            Prints::show(&mut device, &progress);
+        }
         let ran = work.execute(&mut device).map_err(|stopped| stopped_at(file, plan, stopped));
         let found = findings::report(&mut device, &checks, races.as_ref());
         let mut ran = findings::judge(ran, found.as_ref())?;

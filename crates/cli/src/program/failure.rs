@@ -40,6 +40,20 @@ pub fn failure(program: &Path, error: RuntimeError) -> Failure {
             };
             Failure::failed("fault", message).with_all(data)
         }
+        RuntimeError::Assertion { line, .. } => {
+            let (file, number) = &line.source;
+            let data = AssertionData {
+                condition: line.condition.as_deref().unwrap_or_default(),
+                text: &line.text,
+                tile: TileData::of(line.tile),
+                core: core_name(line.core),
+                kernel: &line.kernel,
+                source_file: file,
+                source_line: *number,
+                cycle: line.cycle,
+            };
+            Failure::failed("assertion", message).with_all(data)
+        }
         RuntimeError::Deadlock(report) => Failure::failed("deadlock", message).with_all(deadlock(&report)),
         RuntimeError::Budget(report) => {
             Failure::failed("budget", format!("{message}\n{RAISE}")).with_all(budget(&report))
@@ -113,6 +127,18 @@ struct FaultData<'a> {
     cycle: Option<u64>,
     #[serde(flatten)]
     code: Option<CodeData<'a>>,
+}
+
+#[derive(Serialize)]
+struct AssertionData<'a> {
+    condition: &'a str,
+    text: &'a str,
+    tile: TileData,
+    core: String,
+    kernel: &'a str,
+    source_file: &'a str,
+    source_line: u32,
+    cycle: u64,
 }
 
 /// What a core runs, and where in it.

@@ -27,6 +27,7 @@ mod memory_map;
 mod overview;
 mod overview_text;
 mod plan;
+mod prints;
 mod profile;
 mod report;
 pub mod run;

@@ -2,6 +2,7 @@
 
 use super::execute::StepReport;
 use super::findings::ChecksReport;
+use super::prints::PrintsReport;
 use crate::array::shape_text;
 use crate::bundle;
 use crate::output::OutputFile;
@@ -89,6 +90,9 @@ pub struct KernelReport {
     /// The bundle of the run, if one was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bundle: Option<String>,
+    /// What kernels printed.
+    #[serde(skip_serializing_if = "PrintsReport::is_empty")]
+    pub prints: PrintsReport,
     /// The output arrays by name.
     pub outputs: BTreeMap<String, OutputFile>,
     /// What the cycle counts are worth.
@@ -169,6 +173,8 @@ pub struct CoreTime {
     pub x: u8,
     /// Row.
     pub y: u8,
+    /// The core whose clock it is: BRISC, which waits for the kernels of the others.
+    pub core: &'static str,
     /// First cycle.
     pub start: u64,
     /// Last cycle.
@@ -312,7 +318,12 @@ fn core_timing_text(times: &[CoreTime]) -> String {
         return String::new();
     };
     let one = |t: &CoreTime| format!("{} cycles on ({}, {})", grouped(t.end.saturating_sub(t.start)), t.x, t.y);
-    let mut out = format!("  BRISC kernels: shortest {}, longest {}\n", one(shortest), one(longest));
+    let mut out = format!(
+        "  BRISC of {} tiles, from the go message to the end of all kernels of its tile: shortest {}, longest {}\n",
+        times.len(),
+        one(shortest),
+        one(longest)
+    );
     let several = times.iter().any(|t| t.launch > 0);
     for t in times {
         let (start, end) = (t.start.saturating_sub(first), t.end.saturating_sub(first));

@@ -9,6 +9,7 @@ use super::firmware::Folder;
 use super::gdb;
 use super::lower::{place, programs};
 use super::plan::Plan;
+use super::prints::{Prints, PrintsReport};
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schema::ProgramFile;
 use super::source::Source;
@@ -219,10 +220,17 @@ impl Prepared<'_> {
         let placed = place(device.memory().map_err(failed)?, plan)?;
         let programs = programs(plan, &placed)?;
         let work = Work { plan, placed: &placed, programs: &programs, inputs };
-        work.upload(&mut device).map_err(failed)?;
+        if let Err(error) = work.upload(&mut device) {
+            let failure = failed(error);
+            return Err(match look.finish(&mut device, &plan.name, Some(&failure)) {
+                Ok(()) => failure,
+                Err(unwritten) => failure.and(&unwritten),
+            });
+        }
         laid_out(&device, plan, &programs)?;
         progress.next();
         watch(&mut device, progress, &checks);
+        let prints = Prints::show(&mut device, progress);
         if let Some(debugger) = debugger {
             debugger.begin();
         }
@@ -240,16 +248,16 @@ impl Prepared<'_> {
             Ok((ran, write_outputs(arrays, out)?))
         });
         let (ran, outputs) = match (finished, captured) {
-            (Err(first), Err(capture)) => return Err(first.and(&capture)),
+            (Err(first), Err(capture)) => return Err(prints.with(&device, first.and(&capture))),
             (finished, captured) => {
-                let finished = finished?;
+                let finished = finished.map_err(|failure| prints.with(&device, failure))?;
                 captured?;
                 finished
             }
         };
         let session = session(&device, started.elapsed().as_secs_f64());
         let mut report = report(own, plan, ran, host_seconds, session, outputs);
-        report.checks = found;
+        (report.checks, report.prints) = (found, prints.report(&device));
         Ok(report)
     }
 
@@ -433,7 +441,7 @@ fn report(
         let role = &role;
         program.core_times.iter().map(move |t| {
             let role = role(launch, t.core).unwrap_or_default();
-            CoreTime { launch, x: t.core.x, y: t.core.y, start: t.start, end: t.end, role }
+            CoreTime { launch, x: t.core.x, y: t.core.y, core: "brisc", start: t.start, end: t.end, role }
         })
     });
     let whole = ran.programs.first().and_then(|p| p.start).zip(ran.programs.last().and_then(|p| p.end));
@@ -468,6 +476,7 @@ fn report(
         session,
         checks: None,
         bundle: None,
+        prints: PrintsReport::default(),
         outputs,
         timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
     }

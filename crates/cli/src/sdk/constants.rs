@@ -6,6 +6,7 @@ use tilework_abi::kernel::Binding;
 use tilework_abi::l1::{self, WORKER, bank_table};
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg, RtaOffset};
 use tilework_abi::noc::{self, atomic, ctrl, vc};
+use tilework_abi::print::{self, Element, Type};
 use tilework_abi::tensix::Processor;
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN, cb, stream};
 
@@ -30,6 +31,11 @@ macro_rules! constants {
 
 /// The binding as kernels are linked.
 const LINKED: [u32; 6] = Binding::new(&WORKER, Processor::Brisc).words();
+
+/// An element type in C: its code, above it its bits, and above them 1 when exponents are shared.
+const fn element(element: Element) -> u32 {
+    element.code() | element.bits() << 8 | (element.is_block() as u32) << 16
+}
 
 constants! {
     /// The cores of a tile.
@@ -142,4 +148,70 @@ constants! {
     NOC_PACKET_TAG_TRID_SHIFT = noc::TAG_TRID_SHIFT;
     /// `NOC_AT_LEN_BE` of an atomic: add to a 32-bit word, whose position in 16 bytes is ORed in.
     NOC_ATOMIC_INCR32 = atomic::incr32(0);
+    /// The ring of prints before the loader has written the core's.
+    TW_LINKED_PRINT_RING = WORKER.prints.get();
+    /// Words of a ring of prints.
+    TW_PRINT_RING_WORDS = print::RING_WORDS;
+    /// Bytes in front of them.
+    TW_PRINT_HEADER_BYTES = print::HEADER_BYTES;
+    /// Offset in a ring: u32, words ever written.
+    TW_PRINT_WRITTEN = print::WRITTEN;
+    /// Offset in a ring: u32, records ever written.
+    TW_PRINT_RECORDS = print::RECORDS;
+    /// Words of a record in front of its values.
+    TW_PRINT_FRONT_WORDS = print::FRONT_WORDS;
+    /// The upper byte of a record's last word.
+    TW_PRINT_MARK = print::Head::MARK;
+    /// Most elements of a tile or an array in a record.
+    TW_PRINT_MAX_ELEMENTS = print::MAX_ELEMENTS;
+    /// Type of a printed value: unsigned, 8 bits.
+    TW_TYPE_U8 = Type::U8.code();
+    /// Type of a printed value: unsigned, 16 bits.
+    TW_TYPE_U16 = Type::U16.code();
+    /// Type of a printed value: unsigned, 32 bits.
+    TW_TYPE_U32 = Type::U32.code();
+    /// Type of a printed value: unsigned, 64 bits.
+    TW_TYPE_U64 = Type::U64.code();
+    /// Type of a printed value: signed, 8 bits.
+    TW_TYPE_I8 = Type::I8.code();
+    /// Type of a printed value: signed, 16 bits.
+    TW_TYPE_I16 = Type::I16.code();
+    /// Type of a printed value: signed, 32 bits.
+    TW_TYPE_I32 = Type::I32.code();
+    /// Type of a printed value: signed, 64 bits.
+    TW_TYPE_I64 = Type::I64.code();
+    /// Type of a printed value: truth value.
+    TW_TYPE_BOOL = Type::Bool.code();
+    /// Type of a printed value: character.
+    TW_TYPE_CHAR = Type::Char.code();
+    /// Type of a printed value: binary32.
+    TW_TYPE_F32 = Type::F32.code();
+    /// Element type: binary32.
+    TW_F32 = element(Element::F32);
+    /// Element type: binary16.
+    TW_F16 = element(Element::F16);
+    /// Element type: shared exponent of 5 bits, 8 bits each.
+    TW_BFP8 = element(Element::Bfp8);
+    /// Element type: shared exponent of 5 bits, 4 bits each.
+    TW_BFP4 = element(Element::Bfp4);
+    /// Element type: bfloat16.
+    TW_BF16 = element(Element::Bf16);
+    /// Element type: shared exponent of 8 bits, 8 bits each.
+    TW_BFP8_B = element(Element::Bfp8B);
+    /// Element type: shared exponent of 8 bits, 4 bits each.
+    TW_BFP4_B = element(Element::Bfp4B);
+    /// Element type: signed, 32 bits.
+    TW_I32 = element(Element::I32);
+    /// Element type: unsigned, 16 bits.
+    TW_U16 = element(Element::U16);
+    /// Element type: shared exponent of 5 bits, 2 bits each.
+    TW_BFP2 = element(Element::Bfp2);
+    /// Element type: signed, 8 bits.
+    TW_I8 = element(Element::I8);
+    /// Element type: shared exponent of 8 bits, 2 bits each.
+    TW_BFP2_B = element(Element::Bfp2B);
+    /// Element type: unsigned, 32 bits.
+    TW_U32 = element(Element::U32);
+    /// Element type: unsigned, 8 bits.
+    TW_U8 = element(Element::U8);
 }

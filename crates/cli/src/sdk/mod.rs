@@ -48,8 +48,9 @@ struct Folder {
 }
 
 /// The C files as they are.
-const C: [(&str, &str); 8] = [
+const C: [(&str, &str); 9] = [
     ("include/tilework.h", include_str!("../../sdk/c/tilework.h")),
+    ("include/tilework_print.h", include_str!("../../sdk/c/tilework_print.h")),
     ("include/runtime.c", include_str!("../../sdk/c/runtime.c")),
     ("c/Makefile", include_str!("../../sdk/c/Makefile")),
     ("c/program.toml", include_str!("../../sdk/c/program.toml")),

@@ -15,6 +15,7 @@ impl<C: HostLink> Device<C> {
 
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
+        let assertion = self.last_prints();
         let parked = self.parked.in_flight.programs();
         let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
         let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));
@@ -26,7 +27,12 @@ impl<C: HostLink> Device<C> {
             Waited::Link(error) => Self::explain_link(error, scene),
         };
         self.state = state;
-        self.note(error)
+        self.note(match assertion {
+            Some(line) if error.is_fatal() => {
+                RuntimeError::Assertion { line: Box::new(line), stopped: Box::new(error) }
+            }
+            _ => error,
+        })
     }
 
     /// What the cores did when a call was stopped last. Of a chip that can be looked into, if

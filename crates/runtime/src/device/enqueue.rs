@@ -406,6 +406,7 @@ impl<C: HostLink> Device<C> {
         if let Some(order) = &mut self.order {
             order.finish(self.at);
         }
+        self.collect_prints();
         Ok(())
     }
 
@@ -472,7 +473,8 @@ impl<C: HostLink> Device<C> {
             None => ControlFlow::Continue(()),
         };
         let beside = self.parked.queue.as_mut();
-        let result = f(queue, &mut self.card, &mut Patience { until, budget, progress: &mut tell, beside });
+        let room = self.prints.room();
+        let result = f(queue, &mut self.card, &mut Patience { until, budget, progress: &mut tell, beside, room });
         self.note_all_completed();
         let result = result.and_then(|value| self.check_invariants().map(|()| value));
         result.map_err(|e| {

@@ -15,6 +15,7 @@ mod invariants;
 mod notes;
 mod on_queue;
 mod order;
+mod prints;
 mod ran;
 mod run;
 mod semaphore;
@@ -47,6 +48,7 @@ use crate::log;
 use crate::lower::Lowering;
 use crate::memory::{Allocator, AllocatorConfig, MemorySpace, WorkerCores};
 use crate::prebuilt::{self, CqKernels};
+use crate::prints::Prints;
 use crate::queue::CommandQueue;
 use crate::queue::timing::HostCost;
 use std::ops::ControlFlow;
@@ -294,6 +296,7 @@ pub struct Device<C> {
     /// Launches that observers of the chip were told of.
     launches: u64,
     progress: Option<ProgressCall>,
+    prints: Prints,
     /// The programs that were launched, if they are to be remembered.
     launched: Option<ran::Launched>,
     /// What the cores did when a call was stopped.
@@ -390,6 +393,7 @@ impl<C: HostLink> Device<C> {
             programs: 0,
             launches: 0,
             progress: None,
+            prints: Prints::default(),
             launched: config.remember_programs.then(ran::Launched::default),
             state: None,
             lost: None,

@@ -139,6 +139,7 @@ impl<C: HostLink> Device<C> {
         let result = self.run_batches(&running, &mut progress);
         self.progress = progress;
         let reports = result?;
+        self.last_prints();
         self.check_invariants().map_err(|e| self.explain(e, &[]))?;
         self.programs += running.len() as u64;
         let statistics = self.statistics().since(before);
@@ -162,7 +163,7 @@ impl<C: HostLink> Device<C> {
         let start = self.card.link().cycles();
         let mut ignore = |_| ControlFlow::Continue(());
         let until = start.saturating_add(budget);
-        let mut patience = Patience { until, budget, progress: &mut ignore, beside: None };
+        let mut patience = Patience { until, budget, progress: &mut ignore, beside: None, room: None };
         let mut push = |command: &DispatchCommand| queue.push(&mut self.card, None, command.clone(), &mut patience);
         let pushed = commands.iter().try_for_each(&mut push);
         let result = pushed.and_then(|()| queue.finish(&mut self.card, &mut patience));
@@ -216,15 +217,15 @@ impl<C: HostLink> Device<C> {
     }
 
     /// Refuses a program with a kernel that was linked with other firmware than this device's, or
-    /// compiled for other banks.
-    pub(super) fn check_kernels(&self, program: &Program) -> Result<(), RuntimeError> {
+    /// compiled for other banks; gets ready for the prints of the others.
+    pub(super) fn check_kernels(&mut self, program: &Program) -> Result<(), RuntimeError> {
         for kernel in program.roles.iter().flat_map(|role| role.kernels.iter().flatten()) {
             if !kernel.is_self_contained() {
                 kernel.check_firmware(&self.exports[kernel.processor().index()])?;
                 kernel.check_banks([u32_of(self.dram_banks()), u32_of(self.memory.l1_banks().len())])?;
             }
         }
-        Ok(())
+        self.expect_prints(program)
     }
 
     pub(super) fn lay_out(&mut self, programs: &[Program]) -> Result<Vec<Running>, RuntimeError> {
@@ -275,7 +276,8 @@ impl<C: HostLink> Device<C> {
             let mut batch = batch.to_vec();
             self.plan_core_timing(&mut batch);
             let mut beside = self.parked.queue.take();
-            let mut patience = Patience { until, budget, progress: &mut tell, beside: beside.as_mut() };
+            let room = self.prints.room();
+            let mut patience = Patience { until, budget, progress: &mut tell, beside: beside.as_mut(), room };
             let result = match self.queue.take() {
                 Some(mut queue) => {
                     let result = self.run_fast(&mut queue, &mut batch, &mut patience);

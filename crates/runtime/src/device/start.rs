@@ -59,7 +59,8 @@ impl<C: HostLink> Device<C> {
     fn wait_done(&mut self, tiles: &[NocXy], budget: Cycle) -> Result<(), Waited> {
         let until = self.card.link().cycles().saturating_add(budget);
         let mut ignore = |_| ControlFlow::Continue(());
-        self.wait_done_patiently(tiles, &mut Patience { until, budget, progress: &mut ignore, beside: None })
+        let mut patience = Patience { until, budget, progress: &mut ignore, beside: None, room: None };
+        self.wait_done_patiently(tiles, &mut patience)
     }
 
     /// As [`Device::wait_done`], looking at one tile at a time.
@@ -118,6 +119,8 @@ pub fn load_tiles<C: HostLink>(
     card.write_all(&tiles, L1Addr::default(), &boot_jump.to_le_bytes())?;
     let init = GoMsg::signal(RUN_INIT).word();
     card.write_all(&tiles, map.go, &init.to_le_bytes())?;
+    // The firmware reads it before it has seen a go message; L1 holds anything at power-on.
+    card.write_all(&tiles, map.go_index, &[0; 4])?;
     card.write_all(&tiles, map.bank_table, &bank_table(&board.dram(), l1_banks))?;
     let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
     card.reset_pcs(&tiles, &pcs.map(|p| (p, firmware[p.index()].entry())))?;

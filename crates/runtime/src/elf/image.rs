@@ -1,6 +1,7 @@
 //! Images: what of an ELF file goes into L1, and where.
 
 use super::exports::{Exports, Imports};
+use super::prints::KernelPrints;
 use super::read::Elf;
 use super::reloc::{self, Distance, Fix, Movable};
 use super::symbols::{self, SourceLocation};
@@ -10,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::addr::L1Addr;
-use tilework_abi::convert::u32_of;
+use tilework_abi::convert::{low32, u32_of};
 use tilework_abi::globals::{GLOBAL_POINTER_SYMBOL, LOCAL_END_SYMBOL};
 use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_DM, KERNEL_LOCAL_TRISC, STACK_BYTES};
 use tilework_abi::l1::MemoryMap;
@@ -216,6 +217,8 @@ pub struct KernelImage {
     local: Option<Range<u32>>,
     /// Where in the image the loader stores its words for the kernel.
     binding: Option<usize>,
+    /// Its prints, if it has any.
+    prints: Option<Arc<KernelPrints>>,
     /// What of its firmware it was linked with.
     imports: Imports,
     /// Hash of what is stored in L1, to tell kernels apart quickly.
@@ -354,12 +357,17 @@ impl KernelImage {
             })?),
         };
         store_arguments(name, &data, &mut image, arguments, offset_of)?;
+        let prints = KernelPrints::read(name, &data, offset_of)?;
         let name = name.to_owned();
         let mut hasher = DefaultHasher::new();
         (processor.index(), base, &image).hash(&mut hasher);
+        if let Some(prints) = &prints {
+            // Kernels that differ in their texts only have the same image.
+            prints.section().hash(&mut hasher);
+        }
         let digest = hasher.finish();
-        let image = image.into();
-        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, imports, digest, elf: data })
+        let (prints, image) = (prints.map(Arc::new), image.into());
+        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, prints, imports, digest, elf: data })
     }
 
     /// A hash of what is stored in L1, the same in every process.
@@ -371,6 +379,7 @@ impl KernelImage {
         self.digest == other.digest
             && (self.processor, self.link_base, &self.image) == (other.processor, other.link_base, &other.image)
             && (&self.fixes, &self.local, self.binding) == (&other.fixes, &other.local, other.binding)
+            && self.prints == other.prints
             && self.imports == other.imports
     }
 
@@ -399,6 +408,14 @@ impl KernelImage {
     /// Whether the loader stores words for it ([`Binding`]), as for kernels of our own.
     pub(crate) fn takes_binding(&self) -> bool {
         self.binding.is_some()
+    }
+    /// Its prints, if it has any.
+    pub(crate) fn prints(&self) -> Option<&Arc<KernelPrints>> {
+        self.prints.as_ref()
+    }
+    /// The number by which its records name it.
+    pub(crate) fn print_number(&self) -> u32 {
+        low32(self.digest)
     }
     /// Whether it reads nothing of the firmware's local RAM.
     pub fn is_self_contained(&self) -> bool {
@@ -456,6 +473,9 @@ impl KernelImage {
             for (place, word) in image[at..].chunks_exact_mut(4).zip(words) {
                 place.copy_from_slice(&word.to_le_bytes());
             }
+        }
+        if let Some(prints) = &self.prints {
+            prints.bind(&self.name, &mut image, map, self.processor, self.print_number())?;
         }
         Ok(image)
     }

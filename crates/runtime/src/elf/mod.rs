@@ -12,6 +12,7 @@
 mod exports;
 mod image;
 mod listing;
+mod prints;
 mod read;
 mod reloc;
 mod symbols;
@@ -22,6 +23,7 @@ pub(crate) use exports::Exports;
 pub use image::{FirmwareImage, KernelImage};
 pub(crate) use image::{Outline, symbol_address, symbol_size};
 pub use listing::{ListedFunction, ListedWord, list};
+pub(crate) use prints::KernelPrints;
 pub(crate) use symbols::initial_word;
 pub use symbols::{SourceFrame, SourceLocation};
 

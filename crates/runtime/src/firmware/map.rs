@@ -15,6 +15,7 @@ use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, LOW_END, MemoryMap, WORKER, b
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
+use tilework_prints::metal;
 
 /// The values of a memory map that the user gives; the others follow from the files and from the
 /// original's map.
@@ -33,6 +34,8 @@ pub struct MapValues {
     pub go_index: Option<u32>,
     /// See [`MemoryMap::profiler_control`].
     pub profiler_control: Option<u32>,
+    /// See [`MemoryMap::dprint_buf`].
+    pub dprint_buf: Option<u32>,
     /// See [`MemoryMap::kernel_config`].
     pub kernel_config: Option<u32>,
     /// See [`MemoryMap::kernel_config_size`].
@@ -118,6 +121,8 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
         go: behind_mailbox(values.go, WORKER.go),
         go_index: behind_mailbox(values.go_index, WORKER.go_index),
         profiler_control: behind_mailbox(values.profiler_control, WORKER.profiler_control),
+        prints: behind_mailbox(None, WORKER.prints),
+        dprint_buf: values.dprint_buf.map(L1Addr::new),
         kernel_config,
         kernel_config_size: values.kernel_config_size.unwrap_or(room),
         bank_table,
@@ -140,6 +145,12 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
         let others = map.firmware_text.into_iter().chain([mailbox, kernel_config, bank_table, data]);
         map.firmware_end[i] = others.filter(|&other| other > start).min().unwrap_or(WORKER.data_end);
     }
+    // Kernels of other firmware do not print this way; ours do where nothing else is.
+    let prints = u64::from(map.prints.get())..u64::from(map.prints.get()) + u64::from(map.prints_size);
+    let taken = |area: &Area| area.range.start < prints.end && prints.start < area.range.end;
+    if prints.end > L1_SIZE.into() || areas(outlines, &map, file, values).iter().any(taken) {
+        map.prints_size = 0;
+    }
     Ok(map)
 }
 
@@ -151,6 +162,7 @@ fn addresses(values: &MapValues) -> Vec<(String, Option<u32>, u32)> {
         ("go", values.go, 4),
         ("go_index", values.go_index, 4),
         ("profiler_control", values.profiler_control, L1_ALIGN),
+        ("dprint_buf", values.dprint_buf, 4),
         ("kernel_config", values.kernel_config, L1_ALIGN),
         ("bank_table", values.bank_table, 4),
         ("text_cache", values.text_cache, L1_ALIGN),
@@ -246,12 +258,14 @@ fn areas(outlines: &[Outline], map: &MemoryMap, file: &str, values: &MapValues) 
             areas.push(area(&outline.file, field.clone(), range.start, range.end - range.start));
         }
     }
+    let dprint_bytes = map.dprint_buf.map_or(0, |_| metal::BYTES);
     let of_map = [
         ("mailbox", values.mailbox, map.mailbox, MAILBOX_BYTES),
         ("launch", values.launch, map.launch, LAUNCH_BYTES),
         ("go", values.go, map.go, 4 * GO_ENTRIES),
         ("go_index", values.go_index, map.go_index, 4),
         ("profiler_control", values.profiler_control, map.profiler_control, 4 * core_timing::WORDS),
+        ("dprint_buf", values.dprint_buf, map.dprint_buf.unwrap_or(map.data), dprint_bytes),
         ("kernel_config", values.kernel_config, map.kernel_config, map.kernel_config_size),
         ("bank_table", values.bank_table, map.bank_table, bank_table::BYTES),
         ("text_cache", values.text_cache, map.text_cache, map.text_cache_size),

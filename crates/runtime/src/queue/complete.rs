@@ -134,8 +134,14 @@ impl CommandQueue {
             if left == 0 {
                 return Err(patience.spent());
             }
-            if !self.wait_change(card, patience.beside.as_deref(), left.min(PROGRESS))? {
-                patience.tell(card.link().cycles())?;
+            match self.wait_change(card, patience.beside.as_deref(), left.min(PROGRESS)) {
+                Ok(true) => {}
+                Ok(false) => patience.tell(card.link().cycles())?,
+                Err(error @ Waited::Link(LinkError::Deadlock { .. })) => match patience.relieve(card)? {
+                    true => {}
+                    false => return Err(error),
+                },
+                Err(error) => return Err(error),
             }
         }
     }

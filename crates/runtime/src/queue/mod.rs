@@ -23,7 +23,7 @@ use sent::Batch;
 pub use sent::{Sent, Transfer, What};
 pub(crate) use trace::{Sequence, Stored};
 pub(crate) use wait::is_quiet;
-pub use wait::{Patience, Waited};
+pub use wait::{MakeRoom, Patience, Waited};
 
 use crate::log::QUEUE;
 use crate::lower::Addressed;

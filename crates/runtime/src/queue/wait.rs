@@ -4,7 +4,12 @@ use super::CommandQueue;
 use super::timing::LOOK_AGAIN;
 use crate::RuntimeError;
 use std::ops::ControlFlow;
-use tilework_driver::{Card, DriverError, HostLink, LinkError};
+use tilework_abi::addr::L1Addr;
+use tilework_abi::noc::NocXy;
+use tilework_driver::{Card, DriverError, HostLink, LinkError, Target};
+
+/// Words that cores wait for from a host that reads what they say: tile, address, value.
+pub type MakeRoom = Box<dyn FnMut() -> Vec<(NocXy, L1Addr, u32)>>;
 
 /// How long the host may wait: the cycles of a run, and the callback for its progress.
 pub struct Patience<'a> {
@@ -17,6 +22,8 @@ pub struct Patience<'a> {
     /// The device's other queue, whose completions are noticed meanwhile: it may have no room to go
     /// on, and the queue that the host waits for may wait for it.
     pub beside: Option<&'a mut CommandQueue>,
+    /// Asked when the chip is quiescent: cores may wait for room for what they say.
+    pub room: Option<MakeRoom>,
 }
 
 impl Patience<'_> {
@@ -28,6 +35,18 @@ impl Patience<'_> {
         self.beside.as_mut().map_or(Ok(false), |queue| queue.notice(card))
     }
 
+    /// Stores the words that cores of a quiescent chip wait for, if they wait for the host; says
+    /// whether there were any.
+    pub fn relieve<C: HostLink>(&mut self, card: &mut Card<C>) -> Result<bool, Waited> {
+        let Some(room) = &mut self.room else { return Ok(false) };
+        card.link_mut().settle();
+        let words = room();
+        for &(tile, address, value) in &words {
+            card.write32(&Target::tile(tile), address, value)?;
+        }
+        Ok(!words.is_empty())
+    }
+
     /// The error for a run whose cycles are used up.
     pub(super) fn spent(&self) -> Waited {
         Waited::Link(LinkError::Budget { cycles: self.budget })
@@ -37,7 +56,7 @@ impl Patience<'_> {
     /// chip was quiescent before the host looked.
     pub fn look_again<C: HostLink>(&mut self, card: &mut Card<C>, quiet: bool) -> Result<(), Waited> {
         let now = card.link().cycles();
-        if quiet {
+        if quiet && !self.relieve(card)? {
             return Err(Waited::Link(LinkError::Deadlock { cycle: now }));
         }
         if now >= self.until {

@@ -1,0 +1,106 @@
+//! Wrong programs that run to their end: the mistake is told with its id, its core and its line.
+//!
+//! Each is the example `pipeline` with one thing wrong: NCRISC reads pages of x into a circular
+//! buffer, BRISC writes them to y.
+
+mod common;
+
+use common::{Ended, example, example_input, folder, run_example, run_text};
+use serde_json::Value;
+
+/// Runs the example `pipeline` with replacements in its text.
+fn pipeline(changes: &[(&str, &str)], more: &[&str]) -> Ended {
+    let mut text = std::fs::read_to_string(example("pipeline")).unwrap();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let input = example_input("pipeline");
+    let mut args = vec!["--input", &input];
+    args.extend(more);
+    run_text(folder().path(), &text, &args)
+}
+
+/// The end of the reader's arguments, and those of the writer.
+const READER: &str = "\"x.page_size\", \"cb.tiles\"]\n\n[roles.brisc]";
+
+/// The findings of a run that has ended well.
+#[track_caller]
+fn findings(changes: &[(&str, &str)]) -> Vec<Value> {
+    pipeline(changes, &["--report", "json"]).code(0).json()["checks"]["findings"].as_array().unwrap().clone()
+}
+
+/// Asserts that something was found: its id, core and words, and a line of the kernel.
+#[track_caller]
+fn told(findings: &[Value], id: &str, core: &str, words: &str) {
+    let found = findings.iter().find(|f| f["id"] == id).unwrap_or_else(|| panic!("{id} is not in {findings:#?}"));
+    assert_eq!(found["core"], core, "{found:#}");
+    assert!(found["source"]["file"].as_str().is_some_and(|name| name.contains("firmware/kernels/")), "{found:#}");
+    assert!(found["source"]["line"].as_u64().is_some_and(|line| line > 0), "{found:#}");
+    assert!(found["what"].as_str().is_some_and(|what| what.contains(words)), "{found:#}");
+}
+
+#[test]
+fn too_few_arguments() {
+    // The circular buffer's number is missing, and happens to be what lies there.
+    let found = findings(&[(READER, "\"x.page_size\"]\n\n[roles.brisc]")]);
+    told(&found, "args-past-end", "NCRISC", "argument 4 of NCRISC; the program gives 4");
+}
+
+#[test]
+fn a_read_and_a_write_past_the_last_page() {
+    let found = findings(&[("[[[1, 2], [4, 3]]] #", "1 #"), ("split.count(x.pages)", "x.pages + 1")]);
+    told(&found, "dram-past-buffer", "NCRISC", "reads 2048 bytes past the last page that buffer \"x\"");
+    let write = found.iter().find(|f| f["id"] == "dram-past-buffer" && f["core"] == "BRISC");
+    let what = write.and_then(|found| found["what"].as_str());
+    assert!(what.is_some_and(|what| what.contains("buffer \"y\" (37 pages of 2048 bytes)")), "{found:#?}");
+}
+
+#[test]
+fn bytes_that_nobody_has_written() {
+    // Half of each page of the circular buffer is filled, and all of it written to y.
+    let found = findings(&[(READER, "\"x.page_size / 2\", \"cb.tiles\"]\n\n[roles.brisc]")]);
+    told(&found, "l1-unwritten-read", "BRISC", "reads 1024 bytes at");
+}
+
+#[test]
+fn two_cores_on_one_page() {
+    let found = findings(&[("split.start(x.pages)", "0")]);
+    told(&found, "page-written-twice", "BRISC", "has written");
+    assert!(found[0]["other"]["cycle"].is_u64(), "{found:#?}");
+}
+
+#[test]
+fn pages_larger_than_those_of_the_circular_buffer() {
+    let found = findings(&[("page_size = \"x.page_size\"", "page_size = 1024")]);
+    told(&found, "l1-past-buffer", "NCRISC", "past the end of circular buffer 0 \"tiles\"");
+}
+
+#[test]
+fn an_error_ends_the_run_and_what_is_allowed_is_not_told() {
+    let changes = [("split.start(x.pages)", "0")];
+    pipeline(&changes, &["--checks", "error"]).code(1).says("page-written-twice");
+    let allowed =
+        pipeline(&changes, &["--checks", "error", "--allow", "page-written-twice", "--report", "json"]).code(0).json();
+    assert_eq!(allowed["checks"]["findings"], Value::Array(Vec::new()), "{allowed:#}");
+}
+
+#[test]
+fn examples_have_no_findings_and_the_same_cycles_and_bytes() {
+    for name in ["pipeline", "increment", "ring", "functions", "tilize", "topk", "columns", "accumulate"] {
+        let (on, off) = (folder(), folder());
+        let run = |out: &tempfile::TempDir, checks| {
+            run_example(name, out.path(), &["--checks", checks, "--report", "json"]).code(0).json()
+        };
+        let (on, off) = (run(&on, "warn"), run(&off, "off"));
+        assert_eq!(on["checks"]["findings"], Value::Array(Vec::new()), "{name}: {on:#}");
+        for key in ["cycles", "instructions", "noc_bytes"] {
+            assert!(off[key].is_u64(), "{key}: {off:#}");
+            assert_eq!(on[key], off[key], "{name}: {key}");
+        }
+        let sums = |report: &Value| {
+            report["outputs"].as_array().unwrap().iter().map(|o| o["sha256"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(sums(&on), sums(&off), "{name}");
+    }
+}

@@ -1,0 +1,59 @@
+//! `--checks races` has nothing to say about our firmware, queue kernels and examples.
+
+mod common;
+
+use common::{example, example_input, folder, repository, tilework};
+
+/// Runs an example with its inputs, and gives the ids of the races that were found.
+fn races(name: &str, more: &[&str]) -> Vec<String> {
+    let out = folder();
+    let text = std::fs::read_to_string(example(name)).unwrap();
+    let mut args = vec!["run".to_owned(), example(name).display().to_string()];
+    for entry in std::fs::read_dir(repository().join("examples").join(name)).unwrap() {
+        let path = entry.unwrap().path();
+        let buffer = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.extension().is_some_and(|e| e == "npy")
+            && text.contains(&format!("[buffers.{buffer}]\nuse = \"input\""))
+        {
+            args.extend(["--input".to_owned(), format!("{buffer}={}", path.display())]);
+        }
+    }
+    args.extend(["--out".to_owned(), out.path().display().to_string(), "--report".to_owned(), "json".to_owned()]);
+    args.extend(["--checks", "races"].iter().chain(more).map(|s| (*s).to_owned()));
+    let report = tilework(&args).code(0).json();
+    assert_eq!(report["checks"]["races"], true, "{name}");
+    let findings = report["checks"]["findings"].as_array().unwrap();
+    let ids = findings.iter().map(|finding| finding["id"].as_str().unwrap_or_default().to_owned());
+    ids.filter(|id| id.starts_with("race-")).collect()
+}
+
+#[test]
+fn examples_have_no_races() {
+    for name in ["pipeline", "ring", "increment", "queue", "traced", "matmul", "softmax", "topk"] {
+        assert_eq!(races(name, &[]), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn no_way_of_dispatch_has_races() {
+    for layout in ["subordinate", "subordinate-tile", "split"] {
+        assert_eq!(races("pipeline", &["--dispatch-layout", layout]), [""; 0], "{layout}");
+    }
+    for name in ["pipeline", "matmul", "increment"] {
+        assert_eq!(races(name, &["--dispatch", "slow"]), [""; 0], "{name}");
+    }
+    assert_eq!(races("pipeline", &["--transfers", "windows"]), [""; 0]);
+}
+
+#[test]
+fn looking_for_races_changes_neither_cycles_nor_outputs() {
+    let out = folder();
+    let run = |checks: &str| {
+        let (program, input) = (example("increment").display().to_string(), example_input("increment"));
+        let out = out.path().display().to_string();
+        let args = ["run", &program, "--input", &input, "--out", &out, "--report", "json", "--checks", checks];
+        let report = tilework(&args).code(0).json();
+        (report["cycles"].clone(), report["outputs"].clone())
+    };
+    assert_eq!(run("off"), run("races"));
+}
