@@ -85,8 +85,8 @@ fn an_assertion_that_fails_ends_the_run_with_its_place() {
     assert!(error["prints"]["lines"].as_array().unwrap().len() > 6);
 }
 
-/// A kernel that prints as tt-metal's do (public `dprint.h`: records of type, size and payload, then
-/// the new end; when there is no room it waits until the host has read everything).
+/// A kernel that prints as tt-metal's do (public `dprint.h`: records of type, size and payload,
+/// then the new end; when there is no room it waits until the host has read everything).
 const DPRINT: &str = r#"#include "tilework.h"
 
 #define BUFFER (0x500 + 204 * 4) /* that of BRISC */

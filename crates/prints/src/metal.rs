@@ -1,14 +1,15 @@
-//! Device prints of tt-metal's kernels (`DPRINT << ...`): from the records in their buffers to lines.
+//! Device prints of tt-metal's kernels (`DPRINT << ...`): from the records in their buffers to
+//! lines.
 //!
 //! Follows the public headers of tt-metal up to the generation that prints by streams:
 //! `hostdevcommon/dprint_common.h` (type ids, sizes, magic numbers, `TileSliceHostDev`),
 //! `debug/dprint.h` (records, wrapping) and `debug/dprint_buffer.h` (whose buffer is which). A core
-//! appends records of type, size and payload, and stores the new end of them (`wpos`); when there is
-//! no room it waits until the host has read everything (`rpos`), and begins anew. Manipulators work
-//! as those of C++ streams. Integers of 8 bits are shown as numbers.
+//! appends records of type, size and payload, and stores the new end of them (`wpos`); when there
+//! is no room it waits until the host has read everything (`rpos`), and begins anew. Manipulators
+//! work as those of C++ streams. Integers of 8 bits are shown as numbers.
 //!
-//! Later tt-metal (`DEVICE_PRINT`, one buffer for all cores, texts in the ELF file) has another form,
-//! which is not read here.
+//! Later tt-metal (`DEVICE_PRINT`, one buffer for all cores, texts in the ELF file) has another
+//! form, which is not read here.
 
 use crate::elements;
 use std::fmt::Write;

@@ -1,8 +1,8 @@
 //! The language of texts: literal text with places for values, a subset of Rust's `format!`.
 //!
 //! A place is `{` `}`, or `{:` spec `}` where spec is `[#][0][width][.precision][kind]` and kind is
-//! nothing, `?`, `x`, `X`, `b`, `o` or `e`. `{{` and `}}` are braces. There are no names, positions,
-//! fill characters or alignments.
+//! nothing, `?`, `x`, `X`, `b`, `o` or `e`. `{{` and `}}` are braces. There are no names,
+//! positions, fill characters or alignments.
 
 /// Largest width and precision: a line stays a line.
 const MAX_NUMBER: usize = 200;

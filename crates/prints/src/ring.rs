@@ -184,7 +184,7 @@ mod tests {
                 let mut room = WORDS;
                 let fits = |record: &&Record| {
                     let words = record.values.len() + FIXED_WORDS as usize;
-                    room = room.checked_sub(words).unwrap_or(0);
+                    room = room.saturating_sub(words);
                     room > 0
                 };
                 prop_assert!(found.len() >= batch.iter().rev().take_while(fits).count());

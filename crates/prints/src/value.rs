@@ -68,8 +68,7 @@ fn float(value: f32, pattern: u32, bits: u32, spec: &Spec) -> String {
         (Style::Exponent, Some(precision)) => format!("{size:.precision$e}"),
         _ => return integer(false, u64::from(pattern), bits, spec),
     };
-    let zeros = spec.zeros && !value.is_nan();
-    number(value.is_sign_negative() && !value.is_nan(), "", digits, &Spec { zeros, ..*spec })
+    number(value.is_sign_negative() && !value.is_nan(), "", digits, spec)
 }
 
 fn exponent(value: f64, spec: &Spec) -> String {

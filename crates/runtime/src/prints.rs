@@ -7,9 +7,9 @@
 //!
 //! Where the memory map says where tt-metal's kernels have the buffers of their device prints, the
 //! host tells them that somebody reads, as tt-metal's print server does, and reads in the same way.
-//! A core that has filled its buffer waits for the host. Where the chip shows stores, the host gives
-//! it room when nothing else can go on; on another chip such a run ends with its budget, and what
-//! the core said until then is shown.
+//! A core that has filled its buffer waits for the host. Where the chip shows stores, the host
+//! gives it room when nothing else can go on; on another chip such a run ends with its budget, and
+//! what the core said until then is shown.
 //!
 //! Layouts: `tilework_abi::print`. Texts: `tilework_prints`.
 

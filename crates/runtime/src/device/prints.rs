@@ -13,8 +13,8 @@ use tilework_driver::{HostLink, Target};
 use tilework_prints::metal;
 
 impl<C: HostLink> Device<C> {
-    /// Calls `f` with each line that kernels print, in the order of simulated time: when a run, or a
-    /// wait for everything, has ended.
+    /// Calls `f` with each line that kernels print, in the order of simulated time: when a run, or
+    /// a wait for everything, has ended.
     pub fn on_print(&mut self, f: impl FnMut(&PrintLine) + 'static) {
         self.prints.call = Some(Box::new(f));
     }
@@ -119,8 +119,8 @@ impl<C: HostLink> Device<C> {
         }
     }
 
-    /// Reads the rings of all cores that print. A chip that has stopped may not answer; then what it
-    /// said is lost.
+    /// Reads the rings of all cores that print. A chip that has stopped may not answer; then what
+    /// it said is lost.
     fn read_rings(&mut self) {
         for ((tile, core), ring) in self.prints.cores(&self.map) {
             let mut bytes = [0; STRIDE as usize];
