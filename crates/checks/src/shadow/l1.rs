@@ -25,6 +25,9 @@ impl CheckObserver {
     /// A kernel writes to L1 of its own tile.
     #[inline]
     pub(super) fn write_l1(&mut self, tile: &mut Tile, core: Option<Processor>, actor: Actor, span: Span) {
+        if core.is_some_and(|core| tile.cores[core.index()].owns(span)) {
+            return self.write_cb(tile, core, actor, span, None);
+        }
         if let Some(launch) = tile.launch.clone() {
             self.write_l1_of(tile, core, actor, span, &launch);
         }
@@ -63,14 +66,13 @@ impl CheckObserver {
     /// A kernel reads L1 of its own tile: by itself or by what it has set off.
     #[inline]
     pub(super) fn read_l1(&mut self, tile: &mut Tile, core: Processor, actor: Actor, span: Span) {
-        let owned = &tile.cores[core.index()].owned;
-        let inside = owned.contains(&span.addr) && span.addr + span.len <= owned.end;
+        if tile.cores[core.index()].owns(span) {
+            return self.read_cb(tile, actor, span);
+        }
         let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return };
         let Some(launch) = tile.launch.clone() else { return };
         if span.addr >= map.data.get() {
-            if !inside {
-                self.data(tile, Some(core), actor, span, &launch, "reads");
-            }
+            self.data(tile, Some(core), actor, span, &launch, "reads");
             self.read_cb(tile, actor, span);
             return;
         }
@@ -97,12 +99,6 @@ impl CheckObserver {
         verb: &str,
     ) {
         let end = span.addr.saturating_add(span.len);
-        if let Some(core) = core {
-            let owned = &tile.cores[core.index()].owned;
-            if owned.contains(&span.addr) && end <= owned.end {
-                return;
-            }
-        }
         let in_launch = launch.cores.contains(&tile.xy);
         let cbs = launch.cbs.iter().filter(|_| in_launch);
         let range =
@@ -158,7 +154,8 @@ impl CheckObserver {
         }
     }
 
-    /// A write to a circular buffer, by a core of the tile or from elsewhere.
+    /// A write to a circular buffer of the program that runs, by a core of the tile or from elsewhere,
+    /// for a program of the same tile or, if it is given, another one.
     pub(super) fn write_cb(
         &mut self,
         tile: &mut Tile,
@@ -167,7 +164,8 @@ impl CheckObserver {
         span: Span,
         launch: Option<&Arc<LaunchNote>>,
     ) {
-        let same = launch.map(|launch| launch.number) == tile.launch.as_ref().map(|launch| launch.number);
+        let number = |launch: &Arc<LaunchNote>| launch.number;
+        let same = launch.is_none_or(|launch| tile.launch.as_ref().map(number) == Some(launch.number));
         let Some(number) = alone(tile, span.addr).filter(|_| same) else { return };
         if let Some(wrong) = tile.cbs[number].write(core, span.addr, span.len) {
             self.report_cb(tile, number, actor, Some(in_l1(tile.xy, span)), &wrong);
@@ -256,7 +254,7 @@ fn below_data(tile: &Tile, map: &MemoryMap, span: Span, launch: &LaunchNote) -> 
 }
 
 /// Whether a load of a kernel from its configuration goes past its arguments, in words.
-fn past_arguments(tile: &Tile, core: Processor, actor: Actor, span: Span, launch: &LaunchNote) -> Option<String> {
+fn past_arguments(tile: &mut Tile, core: Processor, actor: Actor, span: Span, launch: &LaunchNote) -> Option<String> {
     let set = match core {
         Processor::Brisc => 0,
         Processor::Ncrisc => 1,

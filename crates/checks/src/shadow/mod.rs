@@ -9,7 +9,7 @@ pub(crate) mod cbs;
 mod dram;
 mod l1;
 mod local;
-mod observer;
+pub(crate) mod observer;
 pub(crate) mod report;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use super::report::{Actor, Reports};
 use super::tile::{Tile, Tiles};
 use crate::Checks;
 use crate::catalogue::protocol as rows;
-use crate::finding::{Agent as Who, Place, Space, Target};
+use crate::finding::{Agent as Who, Space, Target};
 use crate::protocol::{self, InFlight, Issued};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,7 @@ pub struct CheckObserver {
 
 /// Somebody's access to a span of L1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(crate) struct Span {
     pub addr: u32,
     pub len: u32,
 }
@@ -81,7 +81,9 @@ impl CheckObserver {
                 }
                 tile.cores[core.index()].drop_line(addr);
                 self.wrote(tile, Some(core), actor, span);
-                self.watch_done(tile, core, addr, bytes, value);
+                if core == Processor::Brisc {
+                    self.watch_done(tile, addr, bytes, value);
+                }
             }
             What::Load { addr, bytes, .. } if is_local(addr) => self.local(tile, (core, actor), addr, bytes, false),
             What::Store { addr, bytes, .. } if is_local(addr) => self.local(tile, (core, actor), addr, bytes, true),
@@ -148,11 +150,11 @@ impl CheckObserver {
     }
 
     /// BRISC's firmware has stored the signal of a go message: the program is done.
-    fn watch_done(&mut self, tile: &mut Tile, core: Processor, addr: u32, bytes: u8, value: u32) {
+    fn watch_done(&mut self, tile: &mut Tile, addr: u32, bytes: u8, value: u32) {
         let Some(firmware) = &self.firmware else { return };
         let Some(offset) = addr.checked_sub(firmware.map.go.get()) else { return };
         let is_signal = offset < 4 * GO_ENTRIES && offset % 4 + u32::from(bytes) == 4;
-        if core == Processor::Brisc && is_signal && value >> (8 * (u32::from(bytes) - 1)) == u32::from(RUN_DONE) {
+        if is_signal && value >> (8 * (u32::from(bytes) - 1)) == u32::from(RUN_DONE) {
             protocol::ended(tile, &self.in_flight, &mut self.reports);
             tile.end();
         }
@@ -313,8 +315,7 @@ impl CheckObserver {
     /// Bytes of L1 have been written.
     #[inline]
     fn wrote(&mut self, tile: &mut Tile, core: Option<Processor>, actor: Actor, span: Span) {
-        let place: Place = actor.place(None);
-        tile.wrote(span.addr, span.len.min(L1_SIZE - span.addr), core, place);
+        tile.wrote(span.addr, span.len.min(L1_SIZE - span.addr), core, || actor.place(None));
     }
 
     fn launched(&mut self, launch: &Arc<LaunchNote>) {

@@ -83,7 +83,15 @@ impl Bench {
             cbs: vec![cb],
             roles: vec![RoleNote { name: "r".into(), cores, kernels }],
         })));
-        let all = PacketEvent { id: RequestId(0), kind: PacketKind::WriteRequest, peer: Spot::Pcie, addr: 0, len: CB };
+        let all = PacketEvent {
+            id: RequestId(0),
+            kind: PacketKind::WriteRequest,
+            peer: Spot::Pcie,
+            addr: 0,
+            len: CB,
+            flits: 0,
+            way: None,
+        };
         for tile in [TILE, OTHER] {
             bench.event(tile, Agent::Niu(0), 0, What::Arrives(all));
             let (addr, value) = (WORKER.go.get(), u32::from(RUN_GO) << 24);

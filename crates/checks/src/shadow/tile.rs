@@ -2,6 +2,7 @@
 //! written.
 
 use super::cbs::Cb;
+use super::observer::Span;
 use super::written::{Shadow, Written};
 use crate::finding::Place;
 use std::collections::VecDeque;
@@ -26,6 +27,9 @@ pub(crate) struct Line {
     pub by: Option<Place>,
 }
 
+/// Decoded instructions that are kept for a core.
+const DECODED: usize = 64;
+
 const EMPTY: Line = Line { number: u32::MAX, stale: 0, by: None };
 
 /// A core of a tile.
@@ -39,6 +43,8 @@ pub(crate) struct CoreState {
     pub owned: Range<u32>,
     /// The last request to each NoC of which no counter was looked at since.
     pub unwaited: [Option<crate::protocol::Issued>; 2],
+    /// Instructions of the kernel by address, as far as they have been decoded.
+    decoded: Box<[(u32, Option<Insn>); DECODED]>,
     /// Initiators whose last request has left a link open, by NoC and number.
     pub linked: [[Option<crate::protocol::Issued>; 4]; 2],
 }
@@ -51,6 +57,7 @@ impl CoreState {
             kernel: None,
             owned: 0..0,
             unwaited: [None, None],
+            decoded: Box::new([(0, None); DECODED]),
             linked: Default::default(),
         }
     }
@@ -61,8 +68,23 @@ impl CoreState {
         self.kernel.as_ref().is_some_and(|kernel| kernel.text.contains(&pc))
     }
 
+    /// Whether a span lies where the last access of the kernel was found to be right.
+    #[inline]
+    pub(crate) fn owns(&self, span: Span) -> bool {
+        span.addr >= self.owned.start && span.addr.saturating_add(span.len) <= self.owned.end
+    }
+
     /// The instruction at `pc` of the kernel.
-    pub(crate) fn instruction(&self, pc: u32) -> Option<Insn> {
+    #[inline]
+    pub(crate) fn instruction(&mut self, pc: u32) -> Option<Insn> {
+        let slot = (pc / 4) as usize % DECODED;
+        if self.decoded[slot].0 != pc {
+            self.decoded[slot] = (pc, self.decode(pc));
+        }
+        self.decoded[slot].1
+    }
+
+    fn decode(&self, pc: u32) -> Option<Insn> {
         let kernel = self.kernel.as_ref()?;
         let at = pc.checked_sub(kernel.text.start)? as usize;
         let word = kernel.code.get(at..)?.first_chunk()?;
@@ -96,7 +118,10 @@ impl CoreState {
     }
     /// Somebody else has written.
     #[inline]
-    fn written(&mut self, addr: u32, len: u32, by: Place) {
+    fn written(&mut self, addr: u32, len: u32, by: impl Fn() -> Place) {
+        if addr % LINE + len <= LINE && self.lines[(addr / LINE) as usize % LINES].number != addr / LINE {
+            return; // mostly
+        }
         for line in &mut self.lines {
             let start = line.number.wrapping_mul(LINE);
             if line.number == u32::MAX || start >= addr + len || start + LINE <= addr {
@@ -105,7 +130,7 @@ impl CoreState {
             let (from, to) = (addr.max(start) - start, (addr + len).min(start + LINE) - start);
             // Of 16 bytes.
             line.stale |= (((1u32 << (to - from)) - 1) << from) as u16;
-            line.by = Some(by);
+            line.by = Some(by());
         }
     }
 
@@ -153,11 +178,11 @@ impl Tile {
 
     /// Bytes of L1 were written, by one of the cores or by something else.
     #[inline]
-    pub(crate) fn wrote(&mut self, addr: u32, len: u32, core: Option<Processor>, by: Place) {
+    pub(crate) fn wrote(&mut self, addr: u32, len: u32, core: Option<Processor>, by: impl Fn() -> Place) {
         self.l1.mark(addr.into(), len.into(), true);
         for (i, state) in self.cores.iter_mut().enumerate() {
             if core.map(Processor::index) != Some(i) {
-                state.written(addr, len, by);
+                state.written(addr, len, &by);
             }
         }
     }
@@ -193,6 +218,7 @@ impl Tile {
         for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
             state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
             state.owned = 0..0;
+            state.decoded.fill((0, None));
         }
         let launch_cbs = launch.iter().flat_map(|launch| &launch.cbs);
         self.cbs = launch_cbs.map(Cb::new).collect();
