@@ -22,15 +22,18 @@ pub enum Word {
     Level(Level),
     /// Also look for races.
     Races,
+    /// Also report what correct programs do now and then.
+    Suspicious,
 }
 
 impl Word {
     /// The words as users write them, with what they mean.
-    pub const ALL: [(&'static str, Self, &'static str); 4] = [
+    pub const ALL: [(&'static str, Self, &'static str); 5] = [
         ("off", Self::Level(Level::Off), "check nothing"),
         ("warn", Self::Level(Level::Warn), "report findings"),
         ("error", Self::Level(Level::Error), "end the run at the first finding that is certainly a mistake"),
         ("races", Self::Races, "also look for accesses without order"),
+        ("suspicious", Self::Suspicious, "also report what correct programs do now and then"),
     ];
 }
 
@@ -55,7 +58,7 @@ enum At {
 /// Words that make no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BadPolicy {
-    /// Two levels, or races without checks.
+    /// Two levels, or more to look for without checks.
     Both(&'static str, &'static str),
     /// No finding has this id.
     UnknownId(String),
@@ -149,12 +152,13 @@ impl fmt::Display for Allow {
 pub struct Policy {
     level: Level,
     races: bool,
+    suspicious: bool,
     allow: Vec<Allow>,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { level: Level::Warn, races: false, allow: Vec::new() }
+        Self { level: Level::Warn, races: false, suspicious: false, allow: Vec::new() }
     }
 }
 
@@ -171,14 +175,15 @@ impl Policy {
                     return Err(BadPolicy::Both(name(other), name(*one)));
                 }
                 (Word::Level(one), _) => level = Some(*one),
-                (Word::Races, _) => {}
+                (Word::Races | Word::Suspicious, _) => {}
             }
         }
-        let races = words.contains(&Word::Races);
+        let [races, suspicious] = [Word::Races, Word::Suspicious].map(|word| words.contains(&word));
         let level = level.unwrap_or(Level::Warn);
         match (level, races) {
             (Level::Off, true) => Err(BadPolicy::Both("off", "races")),
-            _ => Ok(Self { level, races, allow }),
+            (Level::Off, _) if suspicious => Err(BadPolicy::Both("off", "suspicious")),
+            _ => Ok(Self { level, races, suspicious, allow }),
         }
     }
 
@@ -205,7 +210,9 @@ impl Policy {
     /// Whether a finding of this kind may be of interest: it is not switched off, and not allowed
     /// everywhere.
     pub fn wants(&self, check: &'static Row) -> bool {
-        let on = self.level != Level::Off && (check.kind != Kind::Race || self.races);
+        let on = self.level != Level::Off
+            && (check.kind != Kind::Race || self.races)
+            && (check.certainty != Certainty::Suspicious || self.suspicious);
         on && !self.allow.iter().any(|allow| allow.check == check && allow.at.is_none())
     }
 
@@ -260,13 +267,16 @@ mod tests {
         let off = Word::Level(Level::Off);
         assert_eq!(policy(&[off, ERROR]), Err(BadPolicy::Both("off", "error")));
         assert_eq!(policy(&[Word::Races, off]), Err(BadPolicy::Both("off", "races")));
+        assert_eq!(policy(&[Word::Suspicious, off]), Err(BadPolicy::Both("off", "suspicious")));
         assert!(!policy(&[off]).unwrap().wants(&memory::L1_NULL));
+        let wants = |words: &[Word]| policy(words).unwrap().wants(&memory::LOCAL_UNWRITTEN_READ);
+        assert_eq!([wants(&[]), wants(&[Word::Suspicious])], [false, true]);
     }
 
     #[test]
     fn an_error_is_what_is_certain_and_not_allowed() {
         let allow = ["l1-null@reader.rs:41", "l1-text"].map(|text| Allow::parse(text).unwrap());
-        let policy = Policy::new(&[ERROR], allow.into()).unwrap();
+        let policy = Policy::new(&[ERROR, Word::Suspicious], allow.into()).unwrap();
         let level = |told: Told| policy.level_of(&told);
         assert_eq!(level(told(&memory::L1_NULL, 1, "src/reader.rs", 41)), Level::Off);
         assert_eq!(level(told(&memory::L1_NULL, 1, "src/reader.rs", 42)), Level::Error);

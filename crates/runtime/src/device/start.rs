@@ -119,8 +119,9 @@ pub fn load_tiles<C: HostLink>(
     card.write_all(&tiles, L1Addr::default(), &boot_jump.to_le_bytes())?;
     let init = GoMsg::signal(RUN_INIT).word();
     card.write_all(&tiles, map.go, &init.to_le_bytes())?;
-    // The firmware reads it before it has seen a go message; L1 holds anything at power-on.
+    // The firmware reads both before a launch has written them; L1 holds anything at power-on.
     card.write_all(&tiles, map.go_index, &[0; 4])?;
+    card.write_all(&tiles, map.profiler_control, &[0; 4])?;
     card.write_all(&tiles, map.bank_table, &bank_table(&board.dram(), l1_banks))?;
     let pcs = [Processor::Ncrisc, Processor::Trisc0, Processor::Trisc1, Processor::Trisc2];
     card.reset_pcs(&tiles, &pcs.map(|p| (p, firmware[p.index()].entry())))?;
