@@ -142,7 +142,7 @@ fn an_assertion_that_does_not_hold_ends_the_run() {
         assert!(shown[0].ends_with(": page < rta(ctx, 4): page 1 is not below 1"), "{text}");
         assert_eq!(shown[1], format!("  BRISC of {tile}, kernel prints"));
         assert!(shown[2].starts_with("    at kernels/prints/src/main.rs:"), "{text}");
-        assert!(lines.borrow().iter().any(|other| *other == *line));
+        assert!(lines.borrow().contains(&line));
         // The device is lost, and says why.
         assert!(device.run(&[]).unwrap_err().to_string().contains("assertion failed"));
     }
