@@ -248,6 +248,50 @@ pub enum What {
     Counted(Box<[PcCount]>),
 }
 
+impl Spot {
+    /// Its place in the order of tiles.
+    const fn rank(self) -> u32 {
+        match self {
+            Self::Tensix(xy) => (xy.x as u32) << 6 | (xy.y & 0x3F) as u32,
+            Self::Dram(bank) => 1 << 14 | bank as u32,
+            Self::Pcie => 2 << 14,
+            Self::Arc => 2 << 14 | 1,
+            Self::Inert => 2 << 14 | 2,
+        }
+    }
+}
+
+impl Agent {
+    /// Its place in the order of the agents of a tile.
+    const fn rank(self) -> u32 {
+        match self {
+            Self::Niu(noc) => (noc & 1) as u32,
+            Self::Core(core) => 2 + core.index() as u32,
+            Self::Coprocessor(unit) => {
+                8 + match unit {
+                    Unit::Unpacker(number) => (number & 1) as u32,
+                    Unit::Packer => 2,
+                    Unit::Matrix => 3,
+                    Unit::Vector => 4,
+                    Unit::Mover => 5,
+                    Unit::Scalar => 6,
+                }
+            }
+        }
+    }
+}
+
+impl Event {
+    /// Bits of [`Event::rank`].
+    pub(crate) const RANK_BITS: u32 = 20;
+
+    /// The place of its agent in the order of the agents of the chip.
+    #[inline]
+    pub(crate) const fn rank(&self) -> u32 {
+        self.spot.rank() << 4 | self.agent.rank()
+    }
+}
+
 /// One event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
@@ -261,4 +305,24 @@ pub struct Event {
     pub pc: u32,
     /// What.
     pub what: What,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_has_a_rank_of_its_own() {
+        let tiles = (0..17).flat_map(|x| (0..12).map(move |y| Spot::Tensix(NocXy::new(x, y))));
+        let spots = tiles.chain((0..8).map(Spot::Dram)).chain([Spot::Pcie, Spot::Arc, Spot::Inert]);
+        let units = [Unit::Packer, Unit::Matrix, Unit::Vector, Unit::Mover, Unit::Scalar];
+        let units = [0, 1].map(Unit::Unpacker).into_iter().chain(units).map(Agent::Coprocessor);
+        let agents = [0, 1].map(Agent::Niu).into_iter().chain(Processor::ALL.map(Agent::Core)).chain(units);
+        let agents: Vec<Agent> = agents.collect();
+        let event = |spot, agent| Event { at: 0, spot, agent, pc: 0, what: What::Fence };
+        let ranks: Vec<u32> =
+            spots.flat_map(|spot| agents.iter().map(move |&agent| event(spot, agent).rank())).collect();
+        assert!(ranks.windows(2).all(|pair| pair[0] < pair[1]), "in the order of tiles and agents");
+        assert!(ranks.iter().all(|rank| rank >> Event::RANK_BITS == 0));
+    }
 }

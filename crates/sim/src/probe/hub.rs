@@ -54,8 +54,10 @@ impl Hub {
 
     /// Hands over all events before cycle `now`.
     pub(crate) fn hand_over(&mut self, now: Cycle) {
-        // Stable: the events of an agent keep their order.
-        self.pending.sort_by_key(|event| (event.at, event.spot, event.agent));
+        // Stable: the events of an agent keep their order. Small keys are sorted, and each event is
+        // moved once: events are large, and this is what observing costs most.
+        let first = self.pending.iter().map(|event| event.at).min().unwrap_or_default();
+        self.pending.sort_by_cached_key(|event| (event.at - first) << Event::RANK_BITS | u64::from(event.rank()));
         let ready = self.pending.partition_point(|event| event.at < now);
         for observer in &mut self.observers {
             observer.events(&self.pending[..ready]);
