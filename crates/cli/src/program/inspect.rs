@@ -12,8 +12,9 @@ use tilework_checks::{Allow, Level, Policy, Word};
 #[command(next_help_heading = INSPECT)]
 pub struct ChecksArgs {
     /// What is looked for while the program runs: off, warn (report what is certainly wrong),
-    /// error (end at the first finding, with exit code 1), races (also accesses without order); a
-    /// list with commas, or once for each. warn unless given. Needs the built-in chip.
+    /// error (end at the first finding, with exit code 1), races (also accesses without order),
+    /// suspicious (also what correct programs do now and then); a list with commas, or once for
+    /// each. warn unless given. Needs the built-in chip.
     #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = word)]
     pub checks: Vec<Word>,
     /// A finding that is meant to be: its id, everywhere or at a place (ID@KERNEL, ID@FILE,
