@@ -88,7 +88,7 @@ fn an_option_of_another_kind_is_refused_with_the_kind_that_it_is_for() {
         (&ring, "a kernel program", &["--seed", "0"], "--seed", netlists.to_owned()),
         (&ring, "a kernel program", &["--rounding", "ends"], "--rounding", format!("{models} and {netlists}")),
         (&model(), "a compiled model", &["--dispatch", "fast"], "--dispatch", programs.to_owned()),
-        (&model(), "a compiled model", &["--trace", "x.txt"], "--trace", netlists.to_owned()),
+        (&model(), "a compiled model", &["--trace", "x.txt"], "--trace", format!("{programs} and {netlists}")),
         (&netlist(), "a Buda netlist", &["--core-timing"], "--core-timing", programs.to_owned()),
         (&netlist(), "a Buda netlist", &["--dump-op", "all"], "--dump-op", models.to_owned()),
     ] {

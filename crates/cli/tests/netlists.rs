@@ -149,6 +149,7 @@ fn options_that_others_make_idle_are_refused() {
     for option in ["--atol", "--rtol", "--pcc", "--max-error"] {
         let needs = format!("{option} needs --expect DIR: without it a");
         tilework(&["check", &file, option, "0.1"]).code(2).says(&needs);
+        let needs = format!("{option} needs --expect DIR or --explore N: without them a kernel program");
         let ring = common::example("ring").display().to_string();
         tilework(&["check", &ring, option, "0.1"]).code(2).says(&needs);
     }

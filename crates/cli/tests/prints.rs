@@ -81,8 +81,11 @@ fn an_assertion_that_fails_ends_the_run_with_its_place() {
     assert_eq!(error["condition"], "page < rta(ctx, 4)");
     assert!(error["source_file"].as_str().unwrap().ends_with("prints/src/main.rs"));
     assert!(error["source_line"].as_u64().unwrap() > 20);
-    assert_eq!(error["tile"]["x"].as_u64().zip(error["tile"]["y"].as_u64()), Some((1, 3)));
     assert!(error["prints"]["lines"].as_array().unwrap().len() > 6);
+    // Three cores fail; the error is that of the first one, which depends on when they start.
+    let first = ended.stderr.lines().find(|line| line.contains("] assertion failed: ")).unwrap();
+    let (cycle, x, y) = (&error["cycle"], &error["tile"]["x"], &error["tile"]["y"]);
+    assert!(first.starts_with(&format!("[{cycle} ({x},{y}) brisc ")), "{first}: {error}");
 }
 
 /// A kernel that prints as tt-metal's do (public `dprint.h`: records of type, size and payload,

@@ -1,7 +1,7 @@
 //! The observer by itself: notes and events as a chip would make them.
 
 use super::observer::CheckObserver;
-use crate::{Checks, Finding, Policy};
+use crate::{Checks, Finding, Policy, Word};
 use std::sync::{Arc, Mutex};
 use tilework_abi::cb::{acked_addr, received_addr};
 use tilework_abi::l1::WORKER;
@@ -47,7 +47,7 @@ impl Bench {
     /// buffer of two pages of 64 bytes; a buffer of three pages of 64 bytes is in DRAM bank 1, one of
     /// 128 bytes in L1.
     fn new() -> Self {
-        let checks = Arc::new(Mutex::new(Checks::new(Policy::default())));
+        let checks = Arc::new(Mutex::new(Checks::new(Policy::new(&[Word::Suspicious], Vec::new()).unwrap())));
         let mut bench = Self { observer: CheckObserver::new(Arc::clone(&checks)), checks, at: 0 };
         let images = Processor::ALL.map(|p| code(p, WORKER.firmware_text[p.index()].get(), &[])).to_vec();
         bench.note(Note::Firmware(Arc::new(FirmwareNote { tiles: vec![TILE, OTHER], map: WORKER, images, own: true })));

@@ -49,7 +49,7 @@ impl HostMemory {
     /// pinned already is emptied: its host starts anew.
     ///
     /// # Errors
-    /// An empty region, one that reaches bit 60, or one that overlaps another.
+    /// An empty region, one that reaches bit 60, or one that overlaps another; too little memory.
     pub(crate) fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
         let refuse = |why: &str| {
             let what = format!("{len} bytes of host memory cannot be pinned: {why}");
@@ -60,6 +60,10 @@ impl HostMemory {
         };
         if len == 0 {
             return refuse("the region is empty");
+        }
+        // Asked first: memory that is zero without being touched can only be had or not be had.
+        if Vec::<u8>::new().try_reserve_exact(len).is_err() {
+            return refuse("there is not enough memory of the host for them");
         }
         if let Some(same) = self.regions.iter_mut().find(|r| r.base == base && r.bytes.len() == len) {
             same.bytes = vec![0; len];
