@@ -1,5 +1,5 @@
 //! Options that look into a run: what is looked for while it goes on, and what is kept of it when
-//! it fails. Help lists them by themselves ([`crate::kinds::TOPICS`]).
+//! it fails. Help lists them by themselves (`TOPICS` of `crate::kinds`).
 
 use super::plan::Plan;
 use crate::failure::{Failure, Outcome};

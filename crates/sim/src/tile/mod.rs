@@ -348,6 +348,8 @@ impl Tile {
         let is_seen = matches!(self.queue.peek(), Some(Event::Packet(packet)) if looks(packet));
         let one = if set & (set - 1) == 0 { set.trailing_zeros() as usize } else { COPROCESSOR };
         let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
+        // Who counts instructions sees each of them.
+        let is_seen = is_seen || self.shared.fabric.probes_instructions();
         let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
         let parked = if self.late.is_some() { self.parked() } else { 0 };
         self.wake_members(set, at);
