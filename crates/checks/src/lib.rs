@@ -1,9 +1,9 @@
 //! Findings about kernels: which there are, what one says, and which of them a user wants to see.
 //!
 //! A fault ends a run, because the chip has no meaning for what a program did. A finding is about
-//! what the chip does without complaint and what is wrong all the same: L1 that nobody wrote, a page
-//! that was not reserved, two accesses without order. Analysers above the events of a chip make
-//! [`Finding`]s.
+//! what the chip does without complaint and what is wrong all the same: L1 that nobody wrote, a
+//! page that was not reserved, two accesses without order. Analysers above the events of a chip
+//! make [`Finding`]s.
 //!
 //! - [`catalogue`]: one row for each kind of finding, and for each way in which a run ends early.
 //!   `tilework explain` and docs/checks.md are made from the rows.

@@ -45,8 +45,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// The whole command line, as clap has it; help shows the options of one kind of files, or those
-    /// of a topic.
+    /// The whole command line, as clap has it; help shows the options of one kind of files, or
+    /// those of a topic.
     pub fn whole(shown: &'static KindRow, topic: Option<&Topic>) -> clap::Command {
         Verb::ALL.into_iter().fold(Self::command(), |cli, verb| {
             cli.mut_subcommand(verb.name(), |command| {

@@ -39,8 +39,8 @@ pub trait HostLink {
     /// # Errors
     /// The link or the chip failed.
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError>;
-    /// Pins `len` bytes of host memory, all zero, and returns the address at which the device
-    /// finds them: `wish` where the link can choose. Bytes that are pinned already, neither more nor
+    /// Pins `len` bytes of host memory, all zero, and returns the address at which the device finds
+    /// them: `wish` where the link can choose. Bytes that are pinned already, neither more nor
     /// less, are emptied: a device that is opened again pins what it had.
     ///
     /// # Errors
@@ -98,8 +98,8 @@ pub trait HostLink {
     /// by what [`HostLink::idle`] and [`HostLink::wait_word`] let pass; a link that cannot tell how
     /// long accesses take leaves those out. Measured time comes from [`Inspect::cycles`].
     fn cycles(&self) -> Cycle;
-    /// Shows `seen` every store of a core to `range` of L1, on every Tensix tile and from now on, in
-    /// the order of cycles. False from a link that cannot; a caller then looks at L1 itself.
+    /// Shows `seen` every store of a core to `range` of L1, on every Tensix tile and from now on,
+    /// in the order of cycles. False from a link that cannot; a caller then looks at L1 itself.
     fn watch_stores(&mut self, range: Range<u32>, seen: StoreSink) -> bool {
         let _ = (range, seen);
         false

@@ -2,9 +2,9 @@
 //!
 //! A simulated chip hands them to those who observe it, who tell with them whose bytes an access
 //! touches, and which kernel a core runs. Addresses and names only: a note has no effect on the
-//! chip, and nobody builds one unless somebody listens ([`HostLink::listens`](crate::HostLink::listens)).
-//! Notes come in the order of the host's calls. What a launch describes happens later, when the
-//! command queue has come to it.
+//! chip, and nobody builds one unless somebody listens
+//! ([`HostLink::listens`](crate::HostLink::listens)). Notes come in the order of the host's calls.
+//! What a launch describes happens later, when the command queue has come to it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ pub enum Note {
     Queue(Arc<QueueNote>),
     /// A buffer has been allocated. What its bytes hold is not the buffer's until somebody writes.
     Allocated(Arc<BufferNote>),
-    /// A region inside a buffer is used as a buffer of another layout; it lives as long as that one.
+    /// A region inside a buffer is used as a buffer of another layout; it lives as long
+    /// as that one.
     Within(Arc<BufferNote>),
     /// The buffer with this number has been freed. Launches before this note may still use it.
     Freed(u64),
@@ -142,8 +143,8 @@ pub struct LaunchNote {
     pub host_assigned_id: u32,
     /// Its cores, in the program's order.
     pub cores: Vec<NocXy>,
-    /// The words of all arguments that the host knows, in no order: what of them lies in a buffer may
-    /// be its address.
+    /// The words of all arguments that the host knows, in no order: what of them lies in a buffer
+    /// may be its address.
     pub argument_words: Vec<u32>,
     /// The kernel configuration base.
     pub base: u32,

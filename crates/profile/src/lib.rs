@@ -3,8 +3,8 @@
 //! A [`Tracker`] observes a chip ([`tilework_sim::Observer`]) and knows from the host's notes which
 //! kernels run where. It turns events into [`Activity`]: kernels that start and end, waits with
 //! their reasons, requests, levels of buffers and queues. Three listeners make something of it:
-//! [`ChipTimeline`] writes a timeline as it grows, [`Profile`] adds up, [`Picture`] keeps what a page
-//! shows. Nothing here reads or writes files or knows sources of kernels.
+//! [`ChipTimeline`] writes a timeline as it grows, [`Profile`] adds up, [`Picture`] keeps what a
+//! page shows. Nothing here reads or writes files or knows sources of kernels.
 //!
 //! Observing changes neither cycles nor bytes.
 

@@ -1,7 +1,7 @@
 //! The links that a packet crosses.
 //!
-//! NoC 0 goes to higher columns first and then to higher rows, NoC 1 to lower rows first and then to
-//! lower columns, both around the edges (NoC/RoutingPaths.md).
+//! NoC 0 goes to higher columns first and then to higher rows, NoC 1 to lower rows first and then
+//! to lower columns, both around the edges (NoC/RoutingPaths.md).
 
 use tilework_abi::convert::u8_of;
 use tilework_abi::noc::{GRID_X, GRID_Y};

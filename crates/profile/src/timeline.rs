@@ -1,10 +1,10 @@
 //! The timeline of a run: a stream of tracks for each tile, written as the run goes on.
 //!
 //! A tile has a track for each core that runs kernels, with the kernel and within it its waits;
-//! lanes for the requests of each NoC, as many as are in flight at once; tracks for the units of the
-//! coprocessor; counters for the levels of circular buffers. A DRAM bank and the host have a track
-//! with what arrives there, to which arrows lead from the requests, and a counter of requests that
-//! have not been answered. Tracks appear with their first event.
+//! lanes for the requests of each NoC, as many as are in flight at once; tracks for the units of
+//! the coprocessor; counters for the levels of circular buffers. A DRAM bank and the host have a
+//! track with what arrives there, to which arrows lead from the requests, and a counter of requests
+//! that have not been answered. Tracks appear with their first event.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -388,7 +388,8 @@ fn counts_of_instructions_are_those_of_the_chip_and_change_nothing() {
         // The last instruction of a core may have been counted and not be done.
         let under_way = counts.executed - instructions;
         assert!(instructions > 1000 && under_way <= run.tiles as u64, "{under_way} of {instructions}");
-        // Every instruction takes a cycle; together those of a core do not take more than there are.
+        // Every instruction takes a cycle; together those of a core do not take more
+        // than there are.
         assert!(counts.executed <= counts.cycles + under_way && counts.cycles <= cycles * run.tiles as u64);
     }
 }

@@ -12,8 +12,8 @@
 //! - [values](Timeline::count) of counters;
 //! - [arrows](Timeline::arrow) from one slice or instant to another.
 //!
-//! A [`Stream`] takes events about in the order of time and writes them as they come, for runs whose
-//! events do not fit into memory.
+//! A [`Stream`] takes events about in the order of time and writes them as they come, for runs
+//! whose events do not fit into memory.
 //!
 //! Writing checks the whole timeline: slices of one track are nested or disjoint, and none ends
 //! before it starts. The same calls give the same bytes.

@@ -1,8 +1,8 @@
 //! A timeline that is written while it happens, in bounded memory.
 //!
 //! Events may come somewhat out of order: they are kept until [`Stream::advance`] says that none
-//! will come for an earlier time. Only what lies within a window of time is written; slices that are
-//! open when the window begins start there, and those that are open when it ends end there.
+//! will come for an earlier time. Only what lies within a window of time is written; slices that
+//! are open when the window begins start there, and those that are open when it ends end there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

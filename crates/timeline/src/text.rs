@@ -7,8 +7,8 @@
 //! 230 +30 cluster 0/AIV0: TPOP slot=3 >1
 //! ```
 //!
-//! A stream ([`crate::Stream`]) does not know the end of a slice when it starts: `100 ( TRACK: NAME`
-//! begins one, `220 ) TRACK` ends the last one of the track.
+//! A stream ([`crate::Stream`]) does not know the end of a slice when it starts:
+//! `100 ( TRACK: NAME` begins one, `220 ) TRACK` ends the last one of the track.
 //!
 //! Times are those of the simulation, not nanoseconds. `+?` marks an open slice; an instant has no
 //! duration, a counter's value follows `=`. `1>` is where arrow 1 starts, `>1` where it ends.

@@ -73,7 +73,8 @@ impl fmt::Display for Kind {
 pub enum Certainty {
     /// No correct program does this.
     Certain,
-    /// A correct program may do this for a reason. It is shown to who asks for it, and never ends a run.
+    /// A correct program may do this for a reason. It is shown to who asks for it, and
+    /// never ends a run.
     Suspicious,
 }
 

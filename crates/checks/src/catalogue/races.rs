@@ -1,9 +1,9 @@
 //! Findings about order: two accesses to the same bytes, at least one of them a write, and nothing
 //! that makes one come before the other. Found by what orders them, not by when they happened.
 //!
-//! Rows differ by the edge that is missing, because the repair does. Sources: WormholeB0/NoC/Ordering.md,
-//! NoC/Counters.md, BabyRISCV/MemoryOrdering.md and WormholeB0's SyncUnit.md of the ISA
-//! documentation.
+//! Rows differ by the edge that is missing, because the repair does. Sources:
+//! WormholeB0/NoC/Ordering.md, NoC/Counters.md, BabyRISCV/MemoryOrdering.md and WormholeB0's
+//! SyncUnit.md of the ISA documentation.
 
 use super::rows;
 

@@ -1,5 +1,5 @@
-//! Rules between cores and NoC: requests that nobody waits for, links that stay open, requests longer
-//! than a packet.
+//! Rules between cores and NoC: requests that nobody waits for, links that stay open, requests
+//! longer than a packet.
 
 use crate::catalogue::protocol;
 use crate::finding::Agent;

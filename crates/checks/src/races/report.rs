@@ -61,8 +61,8 @@ impl Reports {
         self.polls.insert(code);
     }
 
-    /// Takes a race. `started`: the later side knows that the earlier one was begun; `flag`: the load
-    /// of a word that may be a flag.
+    /// Takes a race. `started`: the later side knows that the earlier one was begun; `flag`: the
+    /// load of a word that may be a flag.
     pub(super) fn race(
         &mut self,
         parts: &[PartOf],

@@ -73,7 +73,8 @@ impl Buffers {
                 past = Some((Arc::clone(&entry.note), end - run.range.end));
             }
         }
-        // Behind the last page: in a row of the buffer that has no page in this bank, or right behind.
+        // Behind the last page: in a row of the buffer that has no page in this bank, or
+        // right behind.
         let behind = || {
             alive().find_map(|Entry { note, .. }| {
                 let last = note.runs.iter().filter(|run| run.bank == bank).map(|run| run.range.end).max();

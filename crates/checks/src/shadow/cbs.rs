@@ -1,8 +1,8 @@
 //! Circular buffers: which pages are the producer's, and which the consumer's.
 //!
-//! By what the cores of the tile have seen of the counters, not by the counters' values: a page that
-//! is free by luck is not the producer's before one of them has looked. The counters are registers
-//! of overlay streams (`tilework_abi::cb`).
+//! By what the cores of the tile have seen of the counters, not by the counters' values: a page
+//! that is free by luck is not the producer's before one of them has looked. The counters are
+//! registers of overlay streams (`tilework_abi::cb`).
 
 use super::report::Actor;
 use tilework_abi::cb::COUNTER_MASK;

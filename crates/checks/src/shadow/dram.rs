@@ -28,7 +28,8 @@ pub(super) fn bytes(n: u64) -> String {
     format!("{n} byte{}", if n == 1 { "" } else { "s" })
 }
 
-/// How words say that an access leaves a buffer: `12 bytes past the end of "x" in DRAM bank 2, ...`.
+/// How words say that an access leaves a buffer:
+/// `12 bytes past the end of "x" in DRAM bank 2, ...`.
 pub(super) fn past(note: &BufferNote, by: u64, place: &str) -> String {
     let BufferNote { name, pages, page_size, .. } = note;
     let past = bytes(by);
@@ -112,8 +113,8 @@ impl CheckObserver {
         self.buffers.name(bank, addr, launch).map_or_else(String::new, |name| format!(", of buffer {name:?},"))
     }
 
-    /// What a new buffer's bytes hold is not the buffer's. While programs run that may be of an older
-    /// buffer there, nothing is forgotten.
+    /// What a new buffer's bytes hold is not the buffer's. While programs run that may be of an
+    /// older buffer there, nothing is forgotten.
     pub(super) fn forget_written(&mut self, buffer: &BufferNote) {
         if !self.is_idle() {
             return;

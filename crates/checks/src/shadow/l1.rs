@@ -154,8 +154,8 @@ impl CheckObserver {
         }
     }
 
-    /// A write to a circular buffer of the program that runs, by a core of the tile or from elsewhere,
-    /// for a program of the same tile or, if it is given, another one.
+    /// A write to a circular buffer of the program that runs, by a core of the tile or from
+    /// elsewhere, for a program of the same tile or, if it is given, another one.
     pub(super) fn write_cb(
         &mut self,
         tile: &mut Tile,

@@ -1,8 +1,8 @@
 //! The shadow of the memories: who owns each byte, and whether it was ever written.
 //!
-//! Built from the events of a chip and the host's notes; nothing is simulated twice. What belongs to
-//! a program is known from the moment at which the tile's firmware has read the go message, because
-//! launches are put into a queue long before they run.
+//! Built from the events of a chip and the host's notes; nothing is simulated twice. What belongs
+//! to a program is known from the moment at which the tile's firmware has read the go message,
+//! because launches are put into a queue long before they run.
 
 pub(crate) mod buffers;
 pub(crate) mod cbs;

@@ -44,8 +44,8 @@ struct Bench {
 
 impl Bench {
     /// A program of two tiles runs: BRISC and NCRISC have a kernel, two arguments each, a circular
-    /// buffer of two pages of 64 bytes; a buffer of three pages of 64 bytes is in DRAM bank 1, one of
-    /// 128 bytes in L1.
+    /// buffer of two pages of 64 bytes; a buffer of three pages of 64 bytes is in DRAM bank 1, one
+    /// of 128 bytes in L1.
     fn new() -> Self {
         let checks = Arc::new(Mutex::new(Checks::new(Policy::new(&[Word::Suspicious], Vec::new()).unwrap())));
         let mut bench = Self { observer: CheckObserver::new(Arc::clone(&checks)), checks, at: 0 };

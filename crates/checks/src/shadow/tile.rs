@@ -1,5 +1,5 @@
-//! What is known of a Tensix tile: which program runs there, its kernels, and what of its memory was
-//! written.
+//! What is known of a Tensix tile: which program runs there, its kernels, and what of its memory
+//! was written.
 
 use super::cbs::Cb;
 use super::observer::Span;
@@ -233,7 +233,8 @@ impl Tile {
         self.switch(None);
     }
 
-    /// The end of what a core's stack must not reach, in local RAM: the data of kernel and firmware.
+    /// The end of what a core's stack must not reach, in local RAM: the data of kernel
+    /// and firmware.
     pub(crate) fn stack_limit(&self, core: Processor, firmware: &FirmwareNote) -> u32 {
         let kernel = self.cores[core.index()].kernel.as_ref().map_or(0, |kernel| kernel.local.end);
         kernel.max(firmware.map.kernel_local[core.index()])

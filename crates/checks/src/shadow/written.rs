@@ -55,8 +55,8 @@ pub(crate) trait Shadow {
         page[(addr % PAGE / WORD) as usize] & ones(len) << (addr % WORD) != 0
     }
 
-    /// The first run of at least `least` bytes within the `len` at `addr` of which none was written:
-    /// its first byte and its length.
+    /// The first run of at least `least` bytes within the `len` at `addr` of which none was
+    /// written: its first byte and its length.
     fn gap(&self, addr: u64, len: u64, least: u64) -> Option<(u64, u64)> {
         let (mut at, end) = (addr, addr.saturating_add(len));
         let mut gap = (at, 0);

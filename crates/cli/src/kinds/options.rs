@@ -20,8 +20,8 @@ impl KindRow {
 }
 
 /// A command with the options of all kinds, of which help shows those of one. Where two kinds have
-/// an option of the same name, it is read alike, and the shown kind's text explains it. Of the shown
-/// kind those of the topic that was asked for are shown, or all that belong to none.
+/// an option of the same name, it is read alike, and the shown kind's text explains it. Of the
+/// shown kind those of the topic that was asked for are shown, or all that belong to none.
 pub fn add_options(command: Command, verb: Verb, shown: &KindRow, asked: Option<&Topic>) -> Command {
     let others = KINDS.iter().filter(|row| row.about.name != shown.about.name);
     let of_shown = shown.args(verb).into_iter().map(|arg| {

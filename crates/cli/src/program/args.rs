@@ -59,8 +59,8 @@ pub struct KernelRunArgs {
     /// unless given. Results and cycles do not depend on it.
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Wait for gdb on this port of this machine, and run the program under it; 0 takes a free port.
-    /// Needs the built-in chip. docs/debugger.md has a session.
+    /// Wait for gdb on this port of this machine, and run the program under it; 0 takes a free
+    /// port. Needs the built-in chip. docs/debugger.md has a session.
     #[arg(long, value_name = "PORT", help_heading = INSPECT)]
     pub gdb: Option<u16>,
     /// Give up when the program has run for this many cycles. Unless given 12 billion shared among

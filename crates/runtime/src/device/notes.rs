@@ -9,8 +9,8 @@ use tilework_abi::cq::layout::QueueId;
 use tilework_driver::{ArgumentsNote, CbNote, FirmwareNote, HostLink, LaunchNote, Note, QueueNote, RoleNote};
 
 impl<C: HostLink> Device<C> {
-    /// Tells of the firmware and the command queues that are about to be started, and keeps notes of
-    /// memory from now on, if anybody listens.
+    /// Tells of the firmware and the command queues that are about to be started, and keeps notes
+    /// of memory from now on, if anybody listens.
     pub(super) fn tell_firmware(&mut self) {
         if !self.card.link().listens() {
             return;

@@ -96,8 +96,9 @@ impl<C: HostLink> Device<C> {
     }
 }
 
-/// Holds all tiles of `board`, writes `firmware` with its bank table, whose L1 banks are `l1_banks`,
-/// and releases BRISC, which starts the others. The caller waits for the go messages to say DONE.
+/// Holds all tiles of `board`, writes `firmware` with its bank table, whose L1 banks are
+/// `l1_banks`, and releases BRISC, which starts the others. The caller waits for the go messages
+/// to say DONE.
 ///
 /// # Errors
 /// The link failed, or the firmware of BRISC starts out of reach of the jump at address 0.

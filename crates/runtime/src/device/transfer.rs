@@ -73,8 +73,8 @@ impl<C: HostLink> Device<C> {
         Ok(self.memory.free_l1(buffer)?)
     }
 
-    /// Writes an array to its buffer, behind everything that was enqueued before, and waits until it
-    /// has landed: a blocking [`Device::enqueue_write_buffer`].
+    /// Writes an array to its buffer, behind everything that was enqueued before, and waits until
+    /// it has landed: a blocking [`Device::enqueue_write_buffer`].
     ///
     /// # Errors
     /// Data of another size than the buffer's; a device that stopped.
@@ -162,8 +162,8 @@ impl<C: HostLink> Device<C> {
         result.map_err(|e| self.explain(e.into(), &[]))
     }
 
-    /// Writes L1 of one tile, past the queue: what was enqueued may still be under way. The write is
-    /// posted: it takes effect before any later access through a window.
+    /// Writes L1 of one tile, past the queue: what was enqueued may still be under way. The write
+    /// is posted: it takes effect before any later access through a window.
     ///
     /// # Errors
     /// A device that stopped.

@@ -143,8 +143,8 @@ impl FirmwareSet {
         self.images.each_ref().map(|image| image.exports(&self.map))
     }
 
-    /// The tiles of the L1 banks on a board with these workers. Other firmware than ours is compiled
-    /// for a number of banks, and so are its kernels; it gets the first ones.
+    /// The tiles of the L1 banks on a board with these workers. Other firmware than ours is
+    /// compiled for a number of banks, and so are its kernels; it gets the first ones.
     ///
     /// # Errors
     /// A table of more banks than there are workers.
@@ -230,8 +230,8 @@ const L1_TABLE: &str = "l1_bank_to_noc_xy";
 /// Bytes of such an array for each bank.
 const TABLE_BYTES: u32 = 4;
 
-/// Firmware that copies the bank table is compiled for its size: the numbers of banks of DRAM and of
-/// L1, if the symbols have sizes. Ours reads the number of L1 banks, and says so by a symbol.
+/// Firmware that copies the bank table is compiled for its size: the numbers of banks of DRAM and
+/// of L1, if the symbols have sizes. Ours reads the number of L1 banks, and says so by a symbol.
 fn bank_tables(files: &[FirmwareFile; 5]) -> Result<(Option<(String, u32)>, L1Banks), FirmwareError> {
     let reads_it = files.iter().any(|file| symbol_address(&file.data, BANK_TABLE_SYMBOL).is_some());
     let (mut dram, mut l1) = (None, if reads_it { L1Banks::Any } else { L1Banks::Usual });

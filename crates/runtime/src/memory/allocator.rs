@@ -2,11 +2,11 @@
 //! owners.
 //!
 //! All banks are allocated in lock-step: a range is taken at the same addresses in every bank (seed
-//! 004, section 3.3; tt-metal's `BankManager`). Where it is asked for, a range is taken only in some
-//! banks, at an address that is free in all of these. Free ranges are what lies between the taken
-//! ones, so that neighbours that are freed are one range again. Buffers get the smallest free range
-//! that is long enough (best fit); buffers of L1 come from the top, what belongs to one program from
-//! the bottom, so that the two meet only when the memory is full.
+//! 004, section 3.3; tt-metal's `BankManager`). Where it is asked for, a range is taken only in
+//! some banks, at an address that is free in all of these. Free ranges are what lies between the
+//! taken ones, so that neighbours that are freed are one range again. Buffers get the smallest free
+//! range that is long enough (best fit); buffers of L1 come from the top, what belongs to one
+//! program from the bottom, so that the two meet only when the memory is full.
 
 use super::{BufferType, MemoryError, MemoryStatistics, Overflow, Owned};
 use crate::log::MEMORY;

@@ -43,7 +43,8 @@ pub struct AllocatorConfig {
     pub l1_small_size: u32,
     /// Bytes at the end of each DRAM bank for [`BufferType::Trace`].
     pub trace_region_size: u64,
-    /// Whether there is pinned host memory for [`BufferType::SystemMemory`]: that behind the queue's.
+    /// Whether there is pinned host memory for [`BufferType::SystemMemory`]: that behind
+    /// the queue's.
     pub system_memory: bool,
 }
 

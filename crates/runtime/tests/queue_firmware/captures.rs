@@ -2,8 +2,8 @@
 //! others built, which must bring the host the same bytes.
 //!
 //! The kernels of others are not part of the repository. `TILEWORK_CQ_FIRMWARE` names a folder of
-//! them, as `--cq-firmware` does (docs/swap.md), linked with our worker firmware; `cargo xtask swap`
-//! makes one of the seeds' Python driver and runs this.
+//! them, as `--cq-firmware` does (docs/swap.md), linked with our worker firmware;
+//! `cargo xtask swap` makes one of the seeds' Python driver and runs this.
 
 use crate::rig::Rig;
 use std::path::Path;

@@ -65,8 +65,8 @@ impl Shadow {
         self.workers.get(&tile).unwrap_or_else(|| panic!("{tile} is no worker"))
     }
 
-    /// The tile of L1 bank `bank`: along the rows of all Tensix columns, the queues' cores at the top
-    /// of the last column left out.
+    /// The tile of L1 bank `bank`: along the rows of all Tensix columns, the queues' cores at the
+    /// top of the last column left out.
     pub(crate) fn l1_bank(&self, bank: usize) -> NocXy {
         let columns = self.board.worker_columns();
         let (short, long) = (columns.len() - 1, columns.len());

@@ -45,8 +45,8 @@ impl std::fmt::Debug for HostMemory {
 }
 
 impl HostMemory {
-    /// Pins `len` bytes, all zero, at `base`. Memory is committed as it is touched. A region that is
-    /// pinned already is emptied: its host starts anew.
+    /// Pins `len` bytes, all zero, at `base`. Memory is committed as it is touched. A region that
+    /// is pinned already is emptied: its host starts anew.
     ///
     /// # Errors
     /// An empty region, one that reaches bit 60, or one that overlaps another; too little memory.

@@ -1,8 +1,8 @@
 //! How often a core executed each instruction, and how long that took.
 //!
-//! Exact, without an event for each instruction: the interpreter's second copy counts into pages
-//! of the addresses that the core executes. The cycles of an instruction are those until the next
-//! one issues, so that a wait for an operand belongs to the instruction that needs it. Time in which
+//! Exact, without an event for each instruction: the interpreter's second copy counts into pages of
+//! the addresses that the core executes. The cycles of an instruction are those until the next one
+//! issues, so that a wait for an operand belongs to the instruction that needs it. Time in which
 //! the core is parked or blocked belongs to none.
 
 use crate::Cycle;

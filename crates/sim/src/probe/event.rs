@@ -172,8 +172,8 @@ pub enum What {
         cached: bool,
     },
     /// A core stores: every store with [`Wants::ACCESSES`](super::Wants::ACCESSES), stores to
-    /// registers with [`Wants::REGISTERS`](super::Wants::REGISTERS), and stores to observed lines of
-    /// L1 ([`Observer::lines`](super::Observer::lines)).
+    /// registers with [`Wants::REGISTERS`](super::Wants::REGISTERS), and stores to observed lines
+    /// of L1 ([`Observer::lines`](super::Observer::lines)).
     Store {
         /// The address.
         addr: u32,

@@ -1,9 +1,9 @@
 //! The event sink: what observers of a chip get to see.
 //!
 //! An [`Observer`] says what it wants ([`Wants`]) and is handed events in the order of (cycle,
-//! tile, agent); what nobody wants is not recorded. Observing changes neither cycles nor bytes: it switches
-//! speculation off, which changes nothing but the time that a run takes, and runs the cores through
-//! a second copy of the interpreter when accesses are wanted.
+//! tile, agent); what nobody wants is not recorded. Observing changes neither cycles nor bytes: it
+//! switches speculation off, which changes nothing but the time that a run takes, and runs the
+//! cores through a second copy of the interpreter when accesses are wanted.
 //!
 //! Tiles record into a [`Recorder`] of their own; packets are recorded where they are routed. Both
 //! come to the [`Hub`], which puts them in order as far as the clock has come.

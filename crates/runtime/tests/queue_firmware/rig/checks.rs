@@ -23,7 +23,8 @@ impl Rig {
         self.check_empty();
     }
 
-    /// Everybody was told as often as was said, and the go messages that were sent to all are there.
+    /// Everybody was told as often as was said, and the go messages that were sent to
+    /// all are there.
     fn check_notifications(&self) {
         let ends = self.semaphore(self.prefetch_core(), SEM_EXEC_BUF);
         assert_eq!(ends, self.exec_buf_ends, "ends of exec buffers");

@@ -49,8 +49,8 @@ impl Rig {
         assert!(filled - given_back <= ring.pages().get(), "{filled} pages filled, {given_back} given back: {name}");
     }
 
-    /// The entries that are not free lie one behind the other: behind them those that the prefetcher
-    /// has freed, in front of them those whose writes are on their way.
+    /// The entries that are not free lie one behind the other: behind them those that the
+    /// prefetcher has freed, in front of them those whose writes are on their way.
     fn check_entries(&self) {
         let ring = self.issue.ring();
         let l1 = self.card.link().l1(self.prefetch_core()).unwrap();
