@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(level(told(&memory::L1_NULL, 1, "src/reader.rs", 41)), Level::Off);
         assert_eq!(level(told(&memory::L1_NULL, 1, "src/reader.rs", 42)), Level::Error);
         assert_eq!(level(told(&memory::L1_TEXT, 1, "src/reader.rs", 1)), Level::Off);
-        assert_eq!(level(told(&protocol::NOC_TRID_REUSED, 1, "src/reader.rs", 1)), Level::Warn);
+        assert_eq!(level(told(&protocol::NOC_TOO_LONG, 1, "src/reader.rs", 1)), Level::Warn);
         assert!(policy.wants(&memory::L1_NULL) && !policy.wants(&memory::L1_TEXT));
     }
 

@@ -13,7 +13,7 @@ rows! { Protocol;
         wrong "noc_async_write(cb, dst, size);\n}                                     // the kernel ends here"
         right "noc_async_write(cb, dst, size);\nnoc_async_write_barrier();\n}"
         repair "End the kernel with the barrier of each kind of transaction that it has started.";
-    NOC_TRID_REUSED "noc-trid-reused" Suspicious "A transaction id is used again while it is in flight"
+    NOC_TRID_REUSED "noc-trid-reused" Suspicious pending "A transaction id is used again while it is in flight"
         about "The NIU counts requests by id. When a second group takes the id before the first has been answered, a \
             wait for the first one waits for both, and one for at most n left may end too early."
         wrong "noc.read_tagged(1, a, to, size);\nnoc.read_tagged(1, b, other, size);\nnoc.wait_tag(1);"

@@ -411,7 +411,7 @@ race-noc-source: writes what may still be sent
             assert_eq!((failed.class(), failed.exit_code()), ("findings", 1));
             assert!(failed.to_string().starts_with("findings: 1\nl1-null: "), "{failed}");
         }
-        let suspicious = of(&policy(&[ERROR, Word::Suspicious], &[]), vec![read(&protocol::NOC_TRID_REUSED, 1, 12)]);
+        let suspicious = of(&policy(&[ERROR, Word::Suspicious], &[]), vec![read(&protocol::NOC_TOO_LONG, 1, 12)]);
         assert!(judge(Ok(()), Some(&suspicious)).is_ok(), "what is only suspicious fails nothing");
         let allowed = of(&policy(&[ERROR], &["l1-null@reader.rs:12"]), null());
         assert!(judge(Ok(()), Some(&allowed)).is_ok());
