@@ -19,6 +19,7 @@
 pub mod catalogue;
 mod checks;
 mod finding;
+mod numbers;
 mod policy;
 mod protocol;
 mod races;

@@ -23,12 +23,13 @@ mod requests;
 mod shadow;
 mod words;
 
+use crate::numbers::ByNumber;
 use crate::{Checks, Code, Space};
 use clock::{Clock, Moment, Part, Stamp};
 use niu::Niu;
 use report::{Owner, PartOf, Reports, Where};
 use shadow::{Access, Conflict, Shadow};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::board::Board;
@@ -92,6 +93,30 @@ struct Tile {
     words: Words,
 }
 
+/// Where each tile is among all, by its coordinates, which have six bits each.
+#[derive(Debug, Default)]
+struct Index(Vec<Option<usize>>);
+
+impl Index {
+    #[inline]
+    fn place(xy: NocXy) -> usize {
+        usize::from(xy.y) << 6 | usize::from(xy.x)
+    }
+
+    #[inline]
+    fn get(&self, xy: &NocXy) -> Option<&usize> {
+        self.0.get(Self::place(*xy))?.as_ref()
+    }
+
+    fn add(&mut self, xy: NocXy, at: usize) {
+        let place = Self::place(xy);
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some(at);
+    }
+}
+
 /// A request that is under way.
 #[derive(Debug)]
 struct Op {
@@ -113,9 +138,9 @@ pub struct RaceObserver {
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
-    index: HashMap<NocXy, usize>,
-    dram: HashMap<u8, Shadow>,
-    ops: HashMap<u64, Op>,
+    index: Index,
+    dram: ByNumber<u8, Shadow>,
+    ops: ByNumber<u64, Op>,
     /// What the host knows, and its count.
     host: Clock,
     host_own: Stamp,
@@ -135,9 +160,9 @@ impl RaceObserver {
             reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
-            index: HashMap::new(),
-            dram: HashMap::new(),
-            ops: HashMap::new(),
+            index: Index::default(),
+            dram: ByNumber::default(),
+            ops: ByNumber::default(),
             host: Clock::default(),
             host_own: Stamp { part: 1, count: 0 },
             host_ops: VecDeque::new(),
@@ -150,10 +175,16 @@ impl RaceObserver {
         self.reports.hand_over(checks);
     }
 
+    #[inline]
     fn tile(&mut self, xy: NocXy) -> usize {
-        if let Some(&at) = self.index.get(&xy) {
-            return at;
+        match self.index.get(&xy) {
+            Some(&at) => at,
+            None => self.add_tile(xy),
         }
+    }
+
+    #[cold]
+    fn add_tile(&mut self, xy: NocXy) -> usize {
         let parts = &mut self.parts;
         let mut part = |owner| {
             parts.push(PartOf { tile: xy, owner });
@@ -172,7 +203,7 @@ impl RaceObserver {
         let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
         words.reserve(&self.reserved);
         self.tiles.push(Tile { xy, cores, nius, l1, words });
-        self.index.insert(xy, self.tiles.len() - 1);
+        self.index.add(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
     }
 
@@ -254,7 +285,7 @@ impl RaceObserver {
 
 impl Observer for RaceObserver {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::NOC | Wants::CORES
+        Wants::ACCESSES | Wants::FIELDS | Wants::NOC | Wants::CORES
     }
 
     fn events(&mut self, events: &[Event]) {
