@@ -56,6 +56,7 @@ pub use error::{OperationPlace, Reason, RunError};
 pub use inputs::{Given, InputInfo};
 pub use machine::{Arithmetic, Held, How, Machine, Native, Wanted, Work};
 pub use observe::{Event, Flow, Observer, Output};
+pub use plan::Outline;
 pub use profile::Profile;
 pub use session::{Engine, Options, ProgramInfo, Rounding, RunResult, Session};
 pub use support::{Support, support};

@@ -34,6 +34,7 @@ pub trait Held: Clone {
 pub type Arithmetic<'w> = dyn Fn(&[&Tensor]) -> Result<Vec<Tensor>, Reason> + 'w;
 
 /// How an operation makes its results.
+#[derive(Clone, Copy)]
 pub enum How<'w> {
     /// It computes them.
     Compute(&'w Arithmetic<'w>),
@@ -70,6 +71,14 @@ pub struct Work<'w, T> {
     pub results: Vec<Wanted<'w>>,
     /// How.
     pub how: How<'w>,
+}
+
+impl<'w, T> Work<'w, T> {
+    /// The same work on what `own` makes of the operands, if it makes something of each.
+    pub fn with_operands<U>(&self, own: impl Fn(&'w T) -> Option<&'w U>) -> Option<Work<'w, U>> {
+        let operands = self.operands.iter().map(|&operand| own(operand)).collect::<Option<Vec<_>>>()?;
+        Some(Work { event: self.event, reads: self.reads, operands, results: self.results.clone(), how: self.how })
+    }
 }
 
 /// What holds tensors and carries out operations.

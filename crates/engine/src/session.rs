@@ -15,7 +15,7 @@ use crate::inputs::{self, Given, InputInfo};
 use crate::ledger::Ledger;
 use crate::machine::{Machine, Native};
 use crate::observe::Observer;
-use crate::plan::Plan;
+use crate::plan::{Outline, Plan};
 use crate::run::Runner;
 use crate::sharding;
 use crate::value::Value;
@@ -180,6 +180,14 @@ impl<'m, M: Machine> Session<'m, M> {
     /// Checks a program without running it; the errors are all that keep it from running.
     pub fn check(&mut self, program: usize) -> Result<(), Vec<RunError>> {
         self.plan(program).map(|_| ())
+    }
+
+    /// What a program and all that it may call consist of, without running it.
+    ///
+    /// # Errors
+    /// As [`Session::check`].
+    pub fn outline(&mut self, program: usize) -> Result<Vec<Outline<'m>>, Vec<RunError>> {
+        Ok(self.plan(program)?.outline())
     }
 
     fn plan(&mut self, program: usize) -> Result<Rc<Plan<'m>>, Vec<RunError>> {

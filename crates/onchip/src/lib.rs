@@ -19,6 +19,6 @@ mod placed;
 mod recipe;
 mod record;
 
-pub use machine::OnChip;
-pub use placed::Placed;
+pub use machine::{OnChip, forecast};
+pub use placed::{Placed, PlacedMark};
 pub use record::{Carried, Record, Stage as RecordedStage};

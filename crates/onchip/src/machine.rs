@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use tilework_driver::HostLink;
-use tilework_engine::{Event, How, Machine, Reason, Work};
-use tilework_model::ttnn::TensorRef;
+use tilework_engine::{Event, How, Machine, Outline, Reason, Work};
+use tilework_model::ttnn::{Op, TensorRef};
 use tilework_ops::{self as ops, DType, Shape, Tensor as Array};
 use tilework_runtime::tensor::{HostTensor, Tensor, TensorDesc, TensorSpec};
-use tilework_runtime::{Device, RuntimeError};
+use tilework_runtime::{Device, DeviceConfig, RuntimeError};
 
 use crate::describe::{self, Wanted};
 use crate::families;
@@ -47,8 +47,7 @@ impl<C: HostLink> OnChip<C> {
     /// A machine on an open device. With `strict`, an operation that the chip has no program for is
     /// an error instead of being computed by the host.
     pub fn new(device: Device<C>, strict: bool) -> Self {
-        let l1 = device.l1().free().iter().map(|range| range.end - range.start).max().unwrap_or(0);
-        let site = Site { workers: device.workers().to_vec(), l1: u32::try_from(l1).unwrap_or(u32::MAX) };
+        let site = Site::of(device.config());
         Self {
             device,
             site,
@@ -164,21 +163,10 @@ impl<C: HostLink> OnChip<C> {
 
     /// The recipe of an operation and what its results are, or why the host computes it.
     fn plan(&self, work: &Work<'_, Placed>) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
-        let absent = |why: String| Carried::Host(why);
-        let mut descs = Vec::new();
-        for wanted in &work.results {
-            match describe::wanted(&wanted.tensor.desc).map_err(absent)? {
-                Wanted::Host => return Err(Carried::Stated),
-                Wanted::Device(desc) => descs.push(desc),
-            }
-        }
-        let specs = descs.iter().map(|desc| TensorSpec::new(desc).map_err(|e| absent(e.to_string())));
-        let specs = specs.collect::<Result<Vec<_>, _>>()?;
         let operands: Option<Vec<&TensorSpec>> =
             work.operands.iter().map(|placed| placed.on_device().map(|tensor| &tensor.spec)).collect();
-        let operands = operands.ok_or_else(|| absent("an operand is in the host's memory".into()))?;
-        let task = Task { operands: &operands, results: &specs, site: &self.site };
-        Ok((families::plan(&work.event.operation.op, &task).map_err(absent)?, descs))
+        let results: Vec<&TensorRef> = work.results.iter().map(|wanted| wanted.tensor).collect();
+        plan(&work.event.operation.op, operands.as_deref(), &results, &self.site)
     }
 
     /// Runs the programs of a recipe.
@@ -282,6 +270,59 @@ impl<C: HostLink> Machine for OnChip<C> {
         let (placed, carried, stages) = self.carry_out(work).map_err(|why| self.stopped(why))?;
         self.record(work.event, carried, stages, began);
         Ok(placed)
+    }
+}
+
+/// Who would carry out the operations of a program on a device that is opened so.
+pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Vec<(&'o Outline<'m>, Carried)> {
+    let site = Site::of(config);
+    let carried = outline.iter().filter(|outline| outline.carried);
+    carried.map(|outline| (outline, foreseen(outline, &site))).collect()
+}
+
+/// The recipe of an operation and what its results are, or why the host computes it. Without
+/// operands, one is in the host's memory.
+fn plan(
+    op: &Op,
+    operands: Option<&[&TensorSpec]>,
+    results: &[&TensorRef],
+    site: &Site,
+) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
+    let absent = |why: String| Carried::Host(why);
+    let mut descs = Vec::new();
+    for tensor in results {
+        match describe::wanted(&tensor.desc).map_err(absent)? {
+            Wanted::Host => return Err(Carried::Stated),
+            Wanted::Device(desc) => descs.push(desc),
+        }
+    }
+    let specs = descs.iter().map(|desc| TensorSpec::new(desc).map_err(|e| absent(e.to_string())));
+    let specs = specs.collect::<Result<Vec<_>, _>>()?;
+    let operands = operands.ok_or_else(|| absent("an operand is in the host's memory".into()))?;
+    let task = Task { operands, results: &specs, site };
+    Ok((families::plan(op, &task).map_err(absent)?, descs))
+}
+
+/// Who will carry an operation out.
+fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
+    let placed = |tensor: &&TensorRef| match describe::wanted(&tensor.desc) {
+        Ok(Wanted::Device(desc)) => TensorSpec::new(&desc).ok(),
+        Ok(Wanted::Host) | Err(_) => None,
+    };
+    let reads: Option<Vec<TensorSpec>> = outline.reads.iter().map(placed).collect();
+    if outline.passes {
+        let writes: Vec<Option<TensorSpec>> = outline.writes.iter().map(placed).collect();
+        match (reads.as_deref(), &writes[..]) {
+            (None, [None]) => return Carried::Stated,
+            (None, _) | (_, [None]) => return Carried::Moved,
+            (Some([from]), [Some(to)]) if from == to => return Carried::Moved,
+            _ => {}
+        }
+    }
+    let operands: Option<Vec<&TensorSpec>> = reads.as_ref().map(|specs| specs.iter().collect());
+    match plan(&outline.operation.op, operands.as_deref(), &outline.writes, site) {
+        Ok(_) => Carried::Chip,
+        Err(carried) => carried,
     }
 }
 

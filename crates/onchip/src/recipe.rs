@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_runtime::prebuilt::kernel_elf;
 use tilework_runtime::tensor::{Tensor, TensorDesc, TensorSpec};
-use tilework_runtime::{KernelImage, Program, Role, RuntimeError};
+use tilework_runtime::{DeviceConfig, KernelImage, Program, Role, RuntimeError};
 
 /// An operation whose tensors are on the device, as far as it is known before it runs.
 pub(crate) struct Task<'a> {
@@ -27,6 +28,14 @@ pub(crate) struct Site {
     pub(crate) workers: Vec<NocXy>,
     /// Bytes of a worker's L1 for circular buffers.
     pub(crate) l1: u32,
+}
+
+impl Site {
+    /// The site of a device that is opened so.
+    pub(crate) fn of(config: &DeviceConfig) -> Self {
+        let workers = config.workers();
+        Self { workers, l1: WORKER.data_end.get() - WORKER.data.get() }
+    }
 }
 
 /// The tensors of a recipe that runs.
