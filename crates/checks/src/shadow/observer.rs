@@ -354,6 +354,14 @@ impl Observer for CheckObserver {
         Wants::ACCESSES | Wants::NOC | Wants::REGISTERS
     }
 
+    fn judges(&self) -> bool {
+        self.reports.judges()
+    }
+
+    fn ends(&self) -> bool {
+        self.reports.ends()
+    }
+
     fn events(&mut self, events: &[Event]) {
         for event in events {
             match (event.spot, &event.what) {

@@ -69,6 +69,14 @@ pub trait Observer: Send {
     fn lines(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
+    /// Whether it may end the run, asked once: it then gets its events at the end of each window.
+    fn judges(&self) -> bool {
+        false
+    }
+    /// Whether it ends the run, asked at the end of each window if it judges.
+    fn ends(&self) -> bool {
+        false
+    }
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
@@ -89,6 +97,12 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn lines(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.lines())
+    }
+    fn judges(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.judges())
+    }
+    fn ends(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.ends())
     }
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {
