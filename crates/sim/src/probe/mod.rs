@@ -46,6 +46,9 @@ impl Wants {
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
     pub const COUNTS: Self = Self(32);
 
+    /// Every instruction that the coprocessor executes ([`What::Tensix`]).
+    pub const TENSIX: Self = Self(64);
+
     /// Whether it includes all of `other`.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
