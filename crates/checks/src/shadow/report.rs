@@ -49,6 +49,11 @@ impl Reports {
         Self { checks, known: HashMap::new() }
     }
 
+    /// Whether findings of this kind are wanted.
+    pub(crate) fn wants(&self, check: &'static Row) -> bool {
+        self.checks.lock().is_ok_and(|checks| checks.wants(check))
+    }
+
     /// Whether a finding may end the run.
     pub(crate) fn judges(&self) -> bool {
         self.checks.lock().is_ok_and(|checks| checks.policy().level() == Level::Error)
