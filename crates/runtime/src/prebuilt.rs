@@ -144,6 +144,8 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("topk-pack", prebuilt!("topk-pack.elf").1),
     ("topk-unpack", prebuilt!("topk-unpack.elf").1),
     ("writer", prebuilt!("writer.elf").1),
+    ("wrong", prebuilt!("wrong.elf").1),
+    ("wrong-math", prebuilt!("wrong-math.elf").1),
 ];
 
 /// The ELF file of a kernel in [`KERNELS`].

@@ -17,12 +17,15 @@ pub(crate) struct Hub {
     pending: Vec<Event>,
     /// When there are more, they are handed over.
     limit: usize,
+    /// Whether an observer may end the run.
+    judged: bool,
 }
 
 impl Hub {
     /// Adds an observer.
     pub(crate) fn add(&mut self, observer: Box<dyn Observer>) {
         self.wants = self.wants | observer.wants();
+        self.judged |= observer.judges();
         self.observers.push(observer);
         self.limit = BATCH;
     }
@@ -45,6 +48,15 @@ impl Hub {
             // What lies ahead of the clock is not sorted again and again.
             self.limit = BATCH + 2 * self.pending.len();
         }
+    }
+
+    /// Whether an observer ends the run, at the end of a window. Whether it does so depends on what
+    /// happened before `now` alone, and windows do not depend on threads.
+    pub(crate) fn ends(&mut self, now: Cycle) -> bool {
+        if self.judged {
+            self.hand_over(now);
+        }
+        self.judged && self.observers.iter().any(|observer| observer.ends())
     }
 
     /// Hands over a note.

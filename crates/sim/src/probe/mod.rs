@@ -46,6 +46,9 @@ impl Wants {
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
     pub const COUNTS: Self = Self(32);
 
+    /// Every instruction that the coprocessor executes ([`What::Tensix`]).
+    pub const TENSIX: Self = Self(64);
+
     /// Whether it includes all of `other`.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
@@ -69,6 +72,14 @@ pub trait Observer: Send {
     fn lines(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
+    /// Whether it may end the run, asked once: it then gets its events at the end of each window.
+    fn judges(&self) -> bool {
+        false
+    }
+    /// Whether it ends the run, asked at the end of each window if it judges.
+    fn ends(&self) -> bool {
+        false
+    }
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
@@ -89,6 +100,12 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn lines(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.lines())
+    }
+    fn judges(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.judges())
+    }
+    fn ends(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.ends())
     }
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {

@@ -86,7 +86,7 @@ pub(super) struct FrontEnd {
     passed: usize,
     bugs: Bugs,
     /// What the expanders have executed themselves, if someone asks.
-    pub(super) executed: Option<Vec<Insn>>,
+    pub(super) executed: Option<Vec<(Insn, Origin)>>,
 }
 
 impl Default for FrontEnd {
@@ -266,7 +266,7 @@ impl FrontEnd {
     /// An expander has executed this instruction.
     fn note(&mut self, entry: Entry) {
         if let Some(executed) = &mut self.executed {
-            executed.push(entry.insn);
+            executed.push((entry.insn, entry.origin));
         }
     }
 

@@ -12,7 +12,7 @@ use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
-use crate::noc::Outbox;
+use crate::noc::{Outbox, wraps};
 use crate::probe::{Agent, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
@@ -393,7 +393,10 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         }
     }
 
-    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+    fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        if self.records() && self.shared.fabric.stale_code.at(self.core, pc) {
+            self.record(at, pc, What::StaleCode);
+        }
         self.shared.fabric.code(pc)
     }
 
@@ -449,14 +452,20 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
         if self.records() {
             self.record(at, pc, What::Atomic { addr, value: old });
+            if op == Amo::Add && wraps(old, value, u32::MAX) {
+                self.record(at, pc, What::Wrapped { addr, value: old, added: value });
+            }
         }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle, pc: u32) -> u32 {
+    fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
         if self.records() {
             self.record(at, pc, What::Fence);
+            if code {
+                self.shared.fabric.stale_code.emptied(self.core);
+            }
         }
         self.ports.own.l0.flush();
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)

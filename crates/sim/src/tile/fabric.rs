@@ -7,10 +7,11 @@
 use super::code::{CodeBook, TileCode};
 use super::debug::DebugRegs;
 use super::speculation::StoreLog;
+use super::stale_code::StaleCode;
 use super::streams::Streams;
 use super::wake;
 use crate::noc::Start;
-use crate::probe::{Recorder, Unit, Wants};
+use crate::probe::{Agent, Recorder, Unit, Wants, What};
 use crate::tensix::Origin;
 use crate::{Fault, FaultClass};
 use std::ops::Range;
@@ -73,6 +74,9 @@ pub(super) struct Fabric {
     pub(super) log: StoreLog,
     /// What observers of the chip will be told.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// Code that was written after cores had fetched it, and whose instruction caches may have it
+    /// as it was; kept while somebody observes accesses.
+    pub(super) stale_code: StaleCode,
     /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
     pub(super) acting: Option<(Cycle, Unit, Origin)>,
 }
@@ -96,6 +100,7 @@ impl Fabric {
             pc_buf_override: None,
             log: StoreLog::default(),
             recorder: None,
+            stale_code: StaleCode::default(),
             acting: None,
         }
     }
@@ -160,9 +165,12 @@ impl Fabric {
             }
         }
         self.code_generation += u64::from(changed);
+        if changed && self.records_accesses() {
+            self.stale_code.changed(addr, len);
+        }
     }
 
-    /// The decoded page at `pc` (aligned to a page).
+    /// The decoded page with `pc`.
     pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
         let number = (pc / CODE_PAGE_BYTES) as usize;
         if let Some(page) = self.code.get(number) {
@@ -173,13 +181,23 @@ impl Fabric {
                 .at_addr(u64::from(pc)));
         };
         let page = self.code.decode(number, bytes);
-        for line in pc / LINE..(pc + CODE_PAGE_BYTES) / LINE {
+        let first = pc / CODE_PAGE_BYTES * (CODE_PAGE_BYTES / LINE);
+        for line in first..first + CODE_PAGE_BYTES / LINE {
             self.flags[line as usize] |= CODE;
         }
         Ok(page)
     }
 
     // Observers
+
+    /// Records an atomic of NoC `noc` that counts past the width of its word.
+    pub(super) fn observe_atomic(&mut self, at: Cycle, noc: u8, wrapped: Option<(u32, u32, u32)>) {
+        if let (Some((addr, value, added)), Some(recorder)) = (wrapped, &mut self.recorder)
+            && recorder.wants(Wants::ACCESSES)
+        {
+            recorder.record(at, Agent::Niu(noc), 0, What::Wrapped { addr, value, added });
+        }
+    }
 
     /// Observers want to see the stores of cores to these addresses of L1.
     pub(super) fn observe(&mut self, addrs: Range<u32>) {
