@@ -26,11 +26,23 @@ const GATE: usize = 2;
 /// What a unit has done in this cycle, before its instruction is known to have passed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Done {
-    Reads { addr: u32, len: u32 },
-    Writes { addr: u32, len: u32 },
+    Reads {
+        addr: u32,
+        len: u32,
+    },
+    Writes {
+        addr: u32,
+        len: u32,
+    },
     /// Stores to a register.
-    Stores { addr: u32 },
-    Configures { word: u16, mask: u32, value: u32 },
+    Stores {
+        addr: u32,
+    },
+    Configures {
+        word: u16,
+        mask: u32,
+        value: u32,
+    },
 }
 
 /// An instruction of the coprocessor, for an access of it.
@@ -350,13 +362,7 @@ impl RaceObserver {
     }
 
     /// A core stores to one, or pushes.
-    pub(super) fn store_coprocessor(
-        &mut self,
-        tile: usize,
-        c: usize,
-        (at, pc): (u64, u32),
-        (addr, value): (u32, u32),
-    ) {
+    pub(super) fn store_coprocessor(&mut self, tile: usize, c: usize, (at, pc): (u64, u32), (addr, value): (u32, u32)) {
         let Self { tiles, parts, .. } = self;
         let Tile { xy, cores, units, registers, .. } = &mut tiles[tile];
         units.prepare(*xy, parts);
