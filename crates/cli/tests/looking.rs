@@ -144,6 +144,77 @@ fn a_timeline_shows_the_units_of_the_coprocessor() {
     }
 }
 
+/// The commands of a timeline by track: what each line says behind it.
+fn commands(events: &[(u64, String)]) -> BTreeMap<&str, Vec<&str>> {
+    let mut commands: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (track, what) in events.iter().filter_map(|(_, event)| event.strip_prefix("( ")?.split_once(": ")) {
+        if what.contains(" queue=") {
+            commands.entry(track).or_default().push(what);
+        }
+    }
+    commands
+}
+
+#[test]
+fn a_timeline_names_the_commands_of_the_queue_by_program() {
+    // In each layout the place of the core that executes a command, of which there are so many of
+    // the program, and at least how many of others.
+    for (layout, places) in [
+        ("dispatcher", &[("RELAY_INLINE", 11, 4), ("SEND_GO_SIGNAL", 1, 0), ("WRITE_PAGED", 0, 2)][..]),
+        ("subordinate", &[("NOTIFY_SUBORDINATE_GO_SIGNAL", 1, 0), ("SEND_GO_SIGNAL", 1, 0)]),
+        ("subordinate-tile", &[("SEND_GO_SIGNAL", 1, 0)]),
+        ("split", &[("SEND_GO_SIGNAL", 1, 0), ("WRITE_LINEAR_H_HOST", 0, 1)]),
+    ] {
+        let events = timeline("pipeline", &["--dispatch-layout", layout]);
+        nesting(&events);
+        let commands = commands(&events);
+        for (name, of_program, of_others) in places {
+            let count = |is: &dyn Fn(&str) -> bool| commands.values().flatten().filter(|what| is(what)).count();
+            let named = format!("{name}: pipeline queue=0 number=");
+            assert_eq!(count(&|what| what.starts_with(&named)), *of_program, "{layout} {named}: {commands:?}");
+            assert!(count(&|what| what.starts_with(&format!("{name} queue=0"))) >= *of_others, "{layout} {name}");
+        }
+        for (track, of_track) in &commands {
+            // The kernel's own count says that none is missing.
+            let tile = track.split_once('/').unwrap();
+            let counter = format!("{}/commands executed by {} = ", tile.0, tile.1);
+            let counted = events.iter().rev().find_map(|(_, event)| event.strip_prefix(&counter)).unwrap();
+            let counted: usize = counted.parse().unwrap();
+            assert!(of_track.len() == counted || of_track.len() == counted + 1, "{layout} {track}: {counted}");
+            // What a kernel gets from the host has a size.
+            let told = of_track.iter().filter(|what| what.contains(" bytes=")).count();
+            assert!(told == of_track.len() || told == 0 && layout == "split", "{layout} {track}: {of_track:?}");
+            for (number, what) in of_track.iter().enumerate() {
+                assert!(what.contains(&format!(" number={number}")), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_timeline_names_the_commands_of_traces_and_of_both_queues() {
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("run.txt").display().to_string();
+    let inputs = programs().into_iter().find(|(name, _)| name == "traced").unwrap().1;
+    report("traced", &inputs, &["--trace", &file]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let events: Vec<(u64, String)> = lines.map(|line| (0, line.split_once(' ').unwrap().1.to_owned())).collect();
+    let commands = commands(&events);
+    let all: Vec<&str> = commands.values().flatten().copied().collect();
+    assert!(all.iter().all(|what| what.contains(" bytes=")), "{all:?}");
+    let launches = |event: &&(u64, String)| event.1.contains("launches in queue");
+    let launched = events.iter().filter(launches).count();
+    // Each launch has a go signal of its program, those of traces too.
+    let gone = all.iter().filter(|what| what.starts_with("SEND_GO_SIGNAL: ")).count();
+    assert_eq!((gone, launched), (13, 13), "{all:?}");
+    let replayed = all.iter().filter(|what| what.starts_with("EXEC_BUF queue=")).count();
+    assert_eq!((replayed, all.iter().filter(|what| what.starts_with("EXEC_BUF_END queue=")).count()), (5, 10));
+    for queue in ["queue=0", "queue=1"] {
+        assert!(all.iter().any(|what| what.starts_with("SEND_GO_SIGNAL: ") && what.contains(queue)), "{queue}");
+    }
+}
+
 #[test]
 fn a_window_and_a_choice_of_tiles_make_a_timeline_shorter() {
     let whole = timeline("ring", &[]);
