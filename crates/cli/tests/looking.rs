@@ -270,6 +270,26 @@ fn a_profile_has_exact_counts_of_lines_and_stacks() {
         profile["kernels"].as_array().unwrap().iter().filter(|kernel| kernel["program"] == "increment").collect();
     let increment = kernels.iter().find(|kernel| kernel["kernel"] == "prebuilt:increment").unwrap();
     assert!(number(&increment["waiting"]) < number(&increment["cycles"]));
+    // Waiting by reason is all of it, and tiles are all of a kernel.
+    for kernel in &kernels {
+        let sum =
+            |list: &str, key: &str| kernel[list].as_array().unwrap().iter().map(|part| number(&part[key])).sum::<u64>();
+        assert_eq!(sum("waits", "cycles"), number(&kernel["waiting"]), "{kernel}");
+        for key in ["cycles", "waiting", "instructions"] {
+            assert_eq!(sum("tiles", key), number(&kernel[key]), "{key}: {kernel}");
+        }
+    }
+    assert!(increment["waits"].as_array().unwrap().iter().any(|wait| wait["reason"] == "noc_reads"), "{increment}");
+    let links: Vec<u64> = profile["links"].as_array().unwrap().iter().map(|link| number(&link["busy"])).collect();
+    assert!(links.len() > 10 && links.is_sorted_by(|a, b| a >= b) && links.iter().all(|&busy| busy > 0), "{links:?}");
+    let banks = profile["memory"].as_array().unwrap();
+    let of_banks = |key: &str| {
+        let banks = banks.iter().filter(|bank| bank["memory"].as_str().unwrap().starts_with("DRAM bank"));
+        banks.map(|bank| number(&bank[key])).sum::<u64>()
+    };
+    // The dispatcher has written as much before, and read it behind.
+    assert!(of_banks("read_bytes") >= number(&increment["read_bytes"]), "{banks:?}");
+    assert!(of_banks("written_bytes") >= number(&increment["written_bytes"]), "{banks:?}");
     // The lines of a kernel are its instructions, none more and none less.
     let lines = profile["source"]["lines"].as_array().unwrap();
     let of_kernel = lines.iter().filter(|line| line["kernel"] == "prebuilt:increment");
@@ -319,6 +339,8 @@ fn a_page_needs_nothing_else_and_shows_load_and_buffers() {
     assert!(data["banks"].as_array().unwrap().iter().any(|bank| sum(&bank["bytes"]) > 0));
     assert!(data["links"].as_array().unwrap().iter().any(|link| sum(&link["flits"]) > 0));
     assert!(data["buffers"].as_array().unwrap().iter().any(|buffer| buffer["name"] == "x"), "{}", data["buffers"]);
+    let circular = data["circular"].as_array().unwrap();
+    assert!(circular.iter().any(|cb| cb["program"] == "pipeline" && cb["to"].as_u64() > cb["from"].as_u64()), "{data}");
     assert!(data["scene"].is_null());
 }
 
@@ -326,6 +348,41 @@ fn a_page_needs_nothing_else_and_shows_load_and_buffers() {
 fn browser() -> Option<&'static str> {
     let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find(runs)
+}
+
+/// What a browser makes of a page.
+fn rendered(browser: &str, folder: &Path, page: &Path) -> String {
+    let (profile, address) = (format!("--user-data-dir={}", folder.display()), format!("file://{}", page.display()));
+    let args = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", &profile, &address];
+    let output = Command::new(browser).args(args).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("data-ready=\"yes\""), "the script came to its end:\n{shown}");
+    shown
+}
+
+#[test]
+fn a_browser_shows_where_a_run_stopped() {
+    let Some(browser) = browser() else {
+        println!("skipped: no chromium");
+        return;
+    };
+    let out = tempfile::tempdir().unwrap();
+    let page = out.path().join("run.html");
+    // A word that nobody writes, and an address where nothing is.
+    for (word, scene, doing) in
+        [("word.addr", "deadlock at cycle", "waits for the word at"), ("0xFFB80004", "undefined behaviour", "runs")]
+    {
+        let text = format!(
+            "name = \"stops\"\n[buffers.word]\nuse = \"scratch\"\ndtype = \"u32\"\nshape = [4]\npage_size = 16\n\
+             location = \"l1\"\n[[roles]]\nname = \"r\"\ncores = [[1, 2], [1, 3]]\n[roles.brisc]\n\
+             elf = \"prebuilt:spin\"\nargs = [\"{word}\"]\n"
+        );
+        common::run_text(out.path(), &text, &["--no-bundle", "--html", page.to_str().unwrap()]).code(1);
+        let shown = rendered(browser, out.path(), &page);
+        assert!(shown.contains("id=\"scene\"") && shown.contains(scene), "{shown}");
+        assert_eq!(shown.matches("class=\"stopped\"").count(), 2, "both tiles: {shown}");
+        assert!(shown.contains(&format!("BRISC: prebuilt:spin of stops {doing}")), "{shown}");
+    }
 }
 
 #[test]
@@ -337,12 +394,7 @@ fn a_browser_shows_the_page() {
     let out = tempfile::tempdir().unwrap();
     let file = out.path().join("run.html");
     run_example("pipeline", out.path(), &["--html", file.to_str().unwrap()]).code(0);
-    let (profile, address) =
-        (format!("--user-data-dir={}", out.path().display()), format!("file://{}", file.display()));
-    let args = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", &profile, &address];
-    let output = Command::new(browser).args(args).output().unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("data-ready=\"yes\""), "the script came to its end:\n{shown}");
+    let shown = rendered(browser, out.path(), &file);
     let data = page_data(&std::fs::read_to_string(&file).unwrap());
     assert_eq!(shown.matches("class=\"link\"").count(), data["links"].as_array().unwrap().len());
     for tile in data["tiles"].as_array().unwrap() {

@@ -13,6 +13,7 @@ use crate::goal::{Back, Goal};
 use crate::machine::{Machine, Seen};
 use crate::watch::Watcher;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_driver::{ChipCounts, Inspect, LinkError, RunningCore, WaitingCore};
@@ -20,10 +21,13 @@ use tilework_sim::{Advanced, Chip, Observer, ReadTicket};
 
 /// Most checkpoints. Each holds what has been written of L1 and of the host's memory.
 const MOST: usize = 10;
-/// Windows from one checkpoint to the next: a fraction of a second, several times what a
-/// checkpoint costs.
+/// Windows from one checkpoint to the next, at least.
 const WINDOWS: u32 = 1 << 15;
-/// The same where gdb has stopped the chip, because going back mostly begins there.
+/// The chip runs for so many times as long as a checkpoint took, before there is the next. Where
+/// checkpoints lie changes nothing but the time that going back takes.
+const SHARE: u32 = 10;
+/// Windows before the next one where gdb has stopped the chip, because going back mostly begins
+/// there.
 const SOON: u32 = 1 << 10;
 /// Most bytes of answers. A run with more is repeated from its beginning.
 const LOG_BYTES: usize = 256 << 20;
@@ -86,6 +90,8 @@ pub(crate) struct History {
     checkpoints: Vec<Checkpoint>,
     /// Windows since the last checkpoint.
     windows: u32,
+    /// When the last one was made, and what it took.
+    made: Option<(Instant, Duration)>,
     /// gdb has stopped the chip since.
     pub(crate) stopped: bool,
     /// It cannot be kept.
@@ -133,7 +139,8 @@ impl History {
     }
 
     fn is_due(&self) -> bool {
-        !self.is_off && self.windows >= if self.stopped { SOON } else { WINDOWS }
+        let has_rested = || self.made.is_none_or(|(made, took)| made.elapsed() >= took * SHARE);
+        !self.is_off && (self.stopped && self.windows >= SOON || self.windows >= WINDOWS && has_rested())
     }
 
     fn add(&mut self, checkpoint: Checkpoint) {
@@ -171,10 +178,12 @@ impl Machine {
             return;
         }
         let watcher = self.watcher.as_ref().and_then(|watcher| Some(watcher.lock().ok()?.clone()));
+        let begun = Instant::now();
         match self.chip.twin(Vec::new()) {
             Some(chip) => {
                 let (at, seen) = (chip.clock_now(), self.state.seen.clone());
                 history.add(Checkpoint { chip, calls, frame, at, seen, watcher });
+                history.made = Some((Instant::now(), begun.elapsed()));
             }
             None => history.is_off = true,
         }
