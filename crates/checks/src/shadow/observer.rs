@@ -402,6 +402,7 @@ impl Observer for CheckObserver {
                 self.buffers.add(buffer, self.launches);
                 self.forget_written(buffer);
             }
+            Note::Commands(_) => {}
             Note::Within(buffer) => self.buffers.add(buffer, self.launches),
             Note::Freed(id) => {
                 let oldest = self.oldest();

@@ -162,7 +162,8 @@ pub struct PacketEvent {
 /// What happened. Cores' accesses come in the program order of the core.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
-    /// A core loads ([`Wants::ACCESSES`](super::Wants::ACCESSES)).
+    /// A core loads: every load with [`Wants::ACCESSES`](super::Wants::ACCESSES), and loads from
+    /// chosen bytes of a tile ([`Observer::loads`](super::Observer::loads)).
     Load {
         /// The address.
         addr: u32,

@@ -25,6 +25,7 @@ pub(crate) use recorder::Recorder;
 use crate::Cycle;
 use std::ops::{BitOr, Range};
 use std::sync::{Arc, Mutex};
+use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
 
 /// Kinds of events.
@@ -85,6 +86,12 @@ pub trait Observer: Send {
     fn ends(&self) -> bool {
         false
     }
+    /// Addresses of L1 of single tiles, of which it wants to see the loads of cores without
+    /// [`Wants::ACCESSES`]: rings that a kernel takes its commands from. Asked whenever a command
+    /// queue is about to start ([`Note::Queue`]).
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        Vec::new()
+    }
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
@@ -111,6 +118,9 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn ends(&self) -> bool {
         self.lock().is_ok_and(|observer| observer.ends())
+    }
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        self.lock().map_or(Vec::new(), |observer| observer.loads())
     }
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {

@@ -49,7 +49,7 @@ const VECTOR: usize = FIRST_UNPACKER + UNPACKERS;
 const AGENTS: usize = VECTOR + 1;
 
 /// One thread.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
     pub(super) front: FrontEnd,
     /// The latched wait instruction.
@@ -88,7 +88,7 @@ pub(super) struct Retry {
 }
 
 /// When each unit takes the next instruction, from whichever thread.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Units {
     /// The cycle after the last semaphore access or latched wait.
     pub(super) sync: Cycle,
@@ -113,7 +113,7 @@ pub(super) enum Issue {
 }
 
 /// The coprocessor of a tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Coprocessor {
     pub(super) threads: [Thread; THREADS],
     pub(super) units: Units,

@@ -61,6 +61,7 @@ enum Replaying {
 }
 
 /// What a front end holds.
+#[derive(Clone)]
 pub(super) struct Queued<I> {
     pub(super) insns: I,
     /// A `MOP` is being expanded.
@@ -70,7 +71,7 @@ pub(super) struct Queued<I> {
 }
 
 /// One thread's front end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FrontEnd {
     first: VecDeque<Entry>,
     /// How many `MOP`s are in it.

@@ -337,10 +337,10 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         self.store_register(at, pc, addr, width, value)
     }
 
-    /// Records a load, if loads are recorded.
+    /// Records a load, if loads from there are recorded.
     #[inline(always)]
     fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if self.records() {
+        if PROBED && self.shared.fabric.recorder.as_ref().is_some_and(|recorder| recorder.wants_load(addr)) {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
             self.record(at, pc, What::Load { addr, bytes: width.bytes() as u8, value: load.value, cached });
         }
