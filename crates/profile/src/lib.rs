@@ -14,6 +14,7 @@
 mod activity;
 mod flight;
 mod links;
+mod options;
 mod picture;
 mod profile;
 mod report;
@@ -23,6 +24,7 @@ mod why;
 
 pub use activity::{Activity, Kernel, Listener, Place};
 pub use links::{LINK_DIRECTIONS, Link, links_of};
+pub use options::{cycles, tile};
 pub use picture::{Picture, page};
 pub use profile::{CodeCounts, KernelKey, KernelTotals, Profile};
 pub use report::{BankReport, CoreReport, KernelReport, LinkReport, ProfileReport, WaitReport};

@@ -110,6 +110,8 @@ pub struct RaceObserver {
     board: Board,
     /// Where the worker firmware keeps its mailboxes.
     map: MemoryMap,
+    /// Whether launch messages are where this map has them.
+    has_launches: bool,
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
@@ -132,6 +134,7 @@ impl RaceObserver {
         Self {
             board,
             map: WORKER,
+            has_launches: true,
             reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
@@ -143,6 +146,12 @@ impl RaceObserver {
             host_ops: VecDeque::new(),
             reports: Reports::default(),
         }
+    }
+
+    /// An observer of a chip whose host says nothing of its firmware: what lies below all public
+    /// firmware is taken for mailboxes.
+    pub fn of_stranger(board: Board) -> Self {
+        Self { reserved: vec![words::MAILBOXES], has_launches: false, ..Self::new(board) }
     }
 
     /// Hands over the races that were found, at the end of a run.

@@ -1,4 +1,7 @@
-//! From program counters to functions and source lines, by the symbol table and DWARF line tables.
+//! From program counters to functions and source lines, by the symbol table and DWARF line tables
+//! of ELF files.
+
+#![forbid(unsafe_code)]
 
 use addr2line::Context;
 use gimli::{EndianSlice, RunTimeEndian};
@@ -65,13 +68,21 @@ impl fmt::Display for SourceLocation {
 
 /// Looks `pc` (a link address) up in a file that was checked when it was loaded. Debug information
 /// is only for reports, so what cannot be read is left out.
-pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
+pub fn locate(elf: &[u8], pc: u32) -> SourceLocation {
     let Ok(file) = object::File::parse(elf) else { return SourceLocation::default() };
     let mut frames = dwarf_frames(&file, pc).unwrap_or_default();
     if frames.is_empty() {
         frames.extend(symbol_of(&file, pc).map(|function| SourceFrame { function, line: None, column: None }));
     }
     SourceLocation { frames }
+}
+
+/// The section `.text`: its offset in the file, its bytes, its address.
+pub fn text_of(elf: &[u8]) -> Option<(usize, usize, u32)> {
+    let file = object::File::parse(elf).ok()?;
+    let text = file.section_by_name(".text")?;
+    let (offset, bytes) = text.file_range()?;
+    Some((usize::try_from(offset).ok()?, usize::try_from(bytes).ok()?, u32::try_from(text.address()).ok()?))
 }
 
 /// Address and bytes of the symbol called `name`; of several, the first.
@@ -83,12 +94,12 @@ fn find(elf: &[u8], name: &str) -> Option<(u32, u32)> {
 }
 
 /// The address of a symbol.
-pub(super) fn address_of(elf: &[u8], name: &str) -> Option<u32> {
+pub fn address_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(address, _)| address)
 }
 
 /// The word that a variable has when the file is loaded, if the file has the variable.
-pub(crate) fn initial_word(elf: &[u8], name: &str) -> Option<u32> {
+pub fn initial_word(elf: &[u8], name: &str) -> Option<u32> {
     let file = object::File::parse(elf).ok()?;
     let symbol = file.symbols().find(|s| s.name_bytes() == Ok(name.as_bytes()))?;
     let section = file.section_by_index(symbol.section_index()?).ok()?;
@@ -97,7 +108,7 @@ pub(crate) fn initial_word(elf: &[u8], name: &str) -> Option<u32> {
 }
 
 /// The size of a symbol, if the file has it.
-pub(super) fn size_of(elf: &[u8], name: &str) -> Option<u32> {
+pub fn size_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(_, bytes)| bytes).filter(|&bytes| bytes > 0)
 }
 
@@ -111,13 +122,13 @@ fn symbol_of(file: &object::File, pc: u32) -> Option<String> {
 }
 
 /// A symbol's name as people know it, without what a terminal obeys.
-pub(super) fn demangle(name: &str) -> String {
+pub fn demangle(name: &str) -> String {
     plain(&format!("{:#}", rustc_demangle::demangle(name))).into_owned()
 }
 
 /// Calls `then` with a look-up from an address to its source file and line; it finds nothing where
 /// the debug information is missing or cannot be read.
-pub(super) fn with_lines(file: &object::File, then: impl FnOnce(&dyn Fn(u32) -> Option<(String, u32)>)) {
+pub fn with_lines(file: &object::File, then: impl FnOnce(&dyn Fn(u32) -> Option<(String, u32)>)) {
     let Ok(sections) = dwarf_sections(file) else { return then(&|_| None) };
     let dwarf = sections.borrow(|data| EndianSlice::new(data, RunTimeEndian::Little));
     let Ok(context) = Context::from_dwarf(dwarf) else { return then(&|_| None) };
