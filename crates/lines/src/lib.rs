@@ -121,9 +121,35 @@ fn symbol_of(file: &object::File, pc: u32) -> Option<String> {
     Some(demangle(symbol.name().ok()?))
 }
 
-/// A symbol's name as people know it, without what a terminal obeys.
+/// A symbol's name as people know it, without what a terminal obeys. Of C++ the name alone, without
+/// arguments.
 pub fn demangle(name: &str) -> String {
+    if let Some(name) = of_cpp(name) {
+        return plain(&name).into_owned();
+    }
     plain(&format!("{:#}", rustc_demangle::demangle(name))).into_owned()
+}
+
+/// The name of a function of C++ (Itanium C++ ABI, `<encoding>`): `_Z`, and a name with its length in
+/// front or several between `N` and `E`. None where it has parts of other kinds; Rust's older names
+/// end in a hash and are left to their own reader.
+fn of_cpp(symbol: &str) -> Option<String> {
+    fn part(text: &str) -> Option<(&str, &str)> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (len, rest) = text.split_at(digits);
+        rest.split_at_checked(len.parse().ok()?)
+    }
+    let rest = symbol.strip_prefix("_Z")?;
+    let Some(mut rest) = rest.strip_prefix('N') else {
+        return part(rest.strip_prefix('L').unwrap_or(rest)).map(|(name, _)| name.to_owned());
+    };
+    let mut names = Vec::new();
+    while let Some((name, after)) = part(rest) {
+        names.push(name);
+        rest = after;
+    }
+    let is_hash = |name: &&str| name.len() == 17 && name.starts_with('h');
+    (!names.is_empty() && !names.last().is_some_and(is_hash)).then(|| names.join("::"))
 }
 
 /// Calls `then` with a look-up from an address to its source file and line; it finds nothing where
@@ -163,4 +189,26 @@ fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
         frames.push(SourceFrame { function, line, column });
     }
     Some(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        for (symbol, name) in [
+            ("_Z11kernel_mainv", "kernel_main"),
+            ("_Z18noc_semaphore_waitU11rvtt_l1_ptrPVmm", "noc_semaphore_wait"),
+            ("_ZN7ckernel6packer13pack_untilizeEv", "ckernel::packer::pack_untilize"),
+            ("_ZL4helpi", "help"),
+            ("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE", "core::fmt::Formatter::write_str"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("main", "main"),
+            ("_Z99short", "_Z99short"),
+            ("_Z", "_Z"),
+        ] {
+            assert_eq!(demangle(symbol), name, "{symbol}");
+        }
+    }
 }

@@ -31,7 +31,8 @@ impl RaceObserver {
             words.launch(&self.map, addr, value);
         }
         let code = Code { core: Processor::ALL[c], pc: event.pc };
-        if core.last_load == (event.pc, addr) {
+        let looks = std::mem::take(&mut core.fenced) && !self.has_launches;
+        if looks || core.last_load == (event.pc, addr) {
             words.add(word);
             self.reports.polls(code);
         }

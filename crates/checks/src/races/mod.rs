@@ -57,6 +57,8 @@ struct Core {
     pushed: Option<Moment>,
     /// Its last load of L1.
     last_load: (u32, u32),
+    /// It has emptied its cache since.
+    fenced: bool,
     /// What it has learned of each NIU.
     niu_versions: [u32; 2],
 }
@@ -149,7 +151,8 @@ impl RaceObserver {
     }
 
     /// An observer of a chip whose host says nothing of its firmware: what lies below all public
-    /// firmware is taken for mailboxes.
+    /// firmware is taken for mailboxes, and a word that a core loads right after a `fence` for one
+    /// that tells something, as it does before each look at a semaphore.
     pub fn of_stranger(board: Board) -> Self {
         Self { reserved: vec![words::MAILBOXES], has_launches: false, ..Self::new(board) }
     }
@@ -176,6 +179,7 @@ impl RaceObserver {
             arrived: 0,
             pushed: None,
             last_load: (0, 0),
+            fenced: false,
             niu_versions: [0; 2],
         });
         let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
@@ -214,6 +218,7 @@ impl RaceObserver {
             What::Fence => {
                 let core = &mut self.tiles[tile].cores[c];
                 core.emitted = core.stores.count;
+                core.fenced = true;
             }
             What::Request(ref request) => self.request(tile, c, event, request),
             What::Parked(ref addrs) => {
