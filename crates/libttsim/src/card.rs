@@ -158,6 +158,16 @@ impl Card {
         }
     }
 
+    /// Whether anything observes it.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.looking.is_on()
+    }
+
+    /// The process ends and has not powered it off: what was found is told.
+    pub(crate) fn end(&mut self) {
+        self.looking.finish(&mut self.chip);
+    }
+
     /// True when the chip still runs; says otherwise, once.
     fn alive(&mut self) -> bool {
         if self.chip.fault().is_none() {

@@ -39,7 +39,7 @@ use messages::{Kind, say};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use tilework_sim::HostBus;
 
 /// Reads host memory for the device: bus address, destination, bytes.
@@ -151,6 +151,21 @@ fn recover() {
     }
 }
 
+unsafe extern "C" {
+    /// C's: what is called when the process ends or the library is unloaded.
+    fn atexit(call: extern "C" fn()) -> i32;
+}
+
+/// Tells what was found on a card that nobody has powered off.
+extern "C" fn at_end() {
+    let Some((_inside, mut library)) = locked("the end of the process") else { return };
+    let broken = library.broken;
+    if let Some(card) = library.card.as_mut().filter(|_| !broken) {
+        // A panic must not unwind into the caller; there is nobody left to be told.
+        let _ = catch_unwind(AssertUnwindSafe(|| card.end()));
+    }
+}
+
 /// Powers the card on.
 #[unsafe(no_mangle)]
 pub extern "C" fn libttsim_init() {
@@ -162,7 +177,15 @@ pub extern "C" fn libttsim_init() {
         }
         let bus = library.dma.map(|(read, write)| -> Box<dyn HostBus> { Box::new(CallBacks(read, write)) });
         match Card::new(board::chosen(), bus) {
-            Ok(card) => library.card = Some(card),
+            Ok(card) => {
+                static AT_END: Once = Once::new();
+                if card.is_looked_at() {
+                    // SAFETY: the function is called once and touches nothing of the caller's. It
+                    // stays valid: C calls it before the library is unloaded.
+                    AT_END.call_once(|| drop(unsafe { atexit(at_end) }));
+                }
+                library.card = Some(card);
+            }
             Err(error) => say(Kind::Power, &error),
         }
     });

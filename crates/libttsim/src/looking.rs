@@ -120,9 +120,14 @@ impl Looking {
         self.checked.as_mut().is_some_and(|checked| checked.ends(chip))
     }
 
+    /// Whether anything is looked at.
+    pub(crate) fn is_on(&self) -> bool {
+        self.checked.is_some() || self.tracker.is_some()
+    }
+
     /// Tells what was found and writes the files, once: at the end of the card, or when it stops.
     pub(crate) fn finish(&mut self, chip: &mut Chip) {
-        if self.checked.is_none() && self.tracker.is_none() {
+        if !self.is_on() {
             return;
         }
         chip.settle_observers();

@@ -180,7 +180,7 @@ mod tests {
             ("{0,s}", bytes(STRINGS.into()), "from the file"),
             ("{0,s}", bytes(0x100), "(string at 0x100)"),
             ("{0,/e_i_app::Mode}", bytes(2), "app::Mode(2)"),
-            ("{0,/E_B_app::Flags:>14}", bytes(5), "  app::Flags(5)"),
+            ("{0,/E_B_app::Flags:>14}", bytes(5), " app::Flags(5)"),
             ("{0,c}", [bytes(0x30), bytes(0)].concat(), "(pc 0x30, from 0x0)"),
         ] {
             assert_eq!(shown(text, &values), line, "{text}");
