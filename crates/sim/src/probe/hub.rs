@@ -33,6 +33,8 @@ pub(crate) struct Hub {
     known: Vec<Known>,
     /// The nodes of the Tensix tiles. Asked by coordinates, never walked.
     nodes: HashMap<NocXy, usize>,
+    /// Whether an observer may end the run.
+    judged: bool,
 }
 
 impl Hub {
@@ -48,8 +50,16 @@ impl Hub {
             self.knows = Some(self.observers.len());
         }
         self.wants = self.wants | wants;
+        self.judged |= observer.judges();
         self.observers.push(observer);
         self.limit = BATCH;
+    }
+
+    /// What is not yet handed over, for observers that want the same.
+    pub(crate) fn twin(&self, observers: Vec<Box<dyn Observer>>) -> Self {
+        let judged = observers.iter().any(|observer| observer.judges());
+        let (pending, limit) = (self.pending.clone(), self.limit);
+        Self { observers, wants: self.wants, judged, pending, limit, ..Self::default() }
     }
 
     /// What any of the observers wants.
@@ -79,6 +89,11 @@ impl Hub {
         self.known.drain(..).filter_map(|known| Some((*nodes.get(&known.tile)?, known)))
     }
 
+    /// Bytes of L1 of single tiles of which any of them wants to see the loads.
+    pub(crate) fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        self.observers.iter().flat_map(|observer| observer.loads()).collect()
+    }
+
     /// Takes events of nodes.
     pub(crate) fn take(&mut self, events: &mut Vec<Event>, now: Cycle) {
         self.pending.append(events);
@@ -87,6 +102,15 @@ impl Hub {
             // What lies ahead of the clock is not sorted again and again.
             self.limit = BATCH + 2 * self.pending.len();
         }
+    }
+
+    /// Whether an observer ends the run, at the end of a window. Whether it does so depends on what
+    /// happened before `now` alone, and windows do not depend on threads.
+    pub(crate) fn ends(&mut self, now: Cycle) -> bool {
+        if self.judged {
+            self.hand_over(now);
+        }
+        self.judged && self.observers.iter().any(|observer| observer.ends())
     }
 
     /// Hands over a note.

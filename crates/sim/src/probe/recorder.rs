@@ -2,6 +2,7 @@
 
 use super::counts::Counts;
 use super::filter::Filter;
+use super::gates::Gates;
 use super::{Agent, Event, Spot, Unit, Wants, What};
 use crate::Cycle;
 use std::ops::Range;
@@ -33,6 +34,8 @@ const NIU_END: u32 = NIU0_BASE + 2 * NIU_SPAN;
 pub(crate) struct Recorder {
     spot: Spot,
     wants: Wants,
+    /// Bytes of L1 of which all loads are recorded.
+    loads: Vec<Range<u32>>,
     pub(crate) events: Vec<Event>,
     /// Of each core, when instructions are counted.
     counts: Option<Box<[Counts; 5]>>,
@@ -41,6 +44,8 @@ pub(crate) struct Recorder {
     others: Wants,
     /// Where the last event of each unit's work is among [`Recorder::events`].
     working: Vec<(Unit, usize)>,
+    /// Of the coprocessor, when what orders it is recorded.
+    pub(super) gates: Option<Box<Gates>>,
 }
 
 impl Recorder {
@@ -49,11 +54,13 @@ impl Recorder {
         Self {
             spot,
             wants: Wants::NOTHING,
+            loads: Vec::new(),
             events: Vec::new(),
             counts: None,
             filter: Filter::new(),
             others: Wants::NOTHING,
             working: Vec::new(),
+            gates: None,
         }
     }
 
@@ -69,6 +76,24 @@ impl Recorder {
     #[inline]
     pub(crate) fn wants(&self, wants: Wants) -> bool {
         self.wants.has(wants)
+    }
+
+    /// Records all loads from these bytes of L1 from now on, and from no others unless all
+    /// accesses are recorded.
+    pub(crate) fn set_loads(&mut self, loads: Vec<Range<u32>>) {
+        self.loads = loads;
+    }
+
+    /// Whether loads from some bytes are recorded.
+    #[inline]
+    pub(crate) fn has_loads(&self) -> bool {
+        !self.loads.is_empty()
+    }
+
+    /// Whether a load from this address may be recorded.
+    #[inline]
+    pub(crate) fn wants_load(&self, addr: u32) -> bool {
+        self.wants(Wants::ACCESSES) || self.loads.iter().any(|range| range.contains(&addr))
     }
 
     /// Records an event.
@@ -93,7 +118,7 @@ impl Recorder {
             true => (self.filter.skips_load(core, addr, cached), Wants::ACCESSES),
             false => self.outside(core, addr),
         };
-        if self.records(is_known, kind) {
+        if self.records(is_known, kind) || self.has_loads() && self.wants_load(addr) {
             self.record_access(core, at, pc, is_known, What::Load { addr, bytes, value, cached });
         }
     }

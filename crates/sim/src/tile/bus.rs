@@ -12,7 +12,7 @@ use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
-use crate::noc::Outbox;
+use crate::noc::{Outbox, wraps};
 use crate::probe::{Agent, Loaded, Recorder, Stored, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
@@ -337,11 +337,15 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         self.store_register(at, pc, addr, width, value)
     }
 
-    /// Records a load, if loads are recorded.
+    /// Records a load, if loads from there are recorded.
     #[inline(always)]
     fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
+        if !PROBED {
+            return;
+        }
         let core = self.core;
-        if let Some(recorder) = self.records() {
+        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|recorder| recorder.wants_load(addr))
+        {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
             let loaded = Loaded { addr, bytes: width.bytes() as u8, value: load.value, cached };
             recorder.load(core, at, pc, loaded);
@@ -355,6 +359,15 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         if let Some(recorder) = self.records() {
             let stored = Stored { addr, bytes: width.bytes() as u8, value: value & width.mask() };
             recorder.store(core, at, pc, stored);
+        }
+    }
+
+    /// Records a push of an instruction that the code contains.
+    #[inline(always)]
+    fn pushed(&mut self, at: Cycle, pc: u32) {
+        let core = self.core;
+        if PROBED && let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|it| it.watches()) {
+            recorder.record(at, Agent::Core(core), pc, What::Pushes);
         }
     }
 
@@ -396,7 +409,14 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         }
     }
 
-    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+    fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        let core = self.core;
+        if self.records().is_some()
+            && self.shared.fabric.stale_code.at(core, pc)
+            && let Some(recorder) = self.records()
+        {
+            recorder.record(at, Agent::Core(core), pc, What::StaleCode);
+        }
         self.shared.fabric.code(pc)
     }
 
@@ -453,15 +473,21 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         let core = self.core;
         if let Some(recorder) = self.records() {
             recorder.record_access(core, at, pc, false, What::Atomic { addr, value: old });
+            if op == Amo::Add && wraps(old, value, u32::MAX) {
+                recorder.record(at, Agent::Core(core), pc, What::Wrapped { addr, value: old, added: value });
+            }
         }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle, pc: u32) -> u32 {
+    fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
         let core = self.core;
         if let Some(recorder) = self.records() {
             recorder.record(at, Agent::Core(core), pc, What::Fence);
+            if code {
+                self.shared.fabric.stale_code.emptied(core);
+            }
         }
         self.ports.own.l0.flush();
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
@@ -474,13 +500,18 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
             return Err(NotQuick::Ask);
         }
         self.shared.tensix.quick_push(by, word, at)?;
+        self.pushed(at, pc);
         self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
         Ok(())
     }
 
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refused> {
         match tensix::thread_of(self.core) {
-            Some(thread) => self.push(thread, at, pc, word).map(|()| 0),
+            Some(thread) => {
+                self.push(thread, at, pc, word)?;
+                self.pushed(at, pc);
+                Ok(0)
+            }
             None if at >= self.horizon => Err(Refuse::Sync),
             // As a store (PushTensixInstruction.md): to thread 0 for BRISC, nowhere for NCRISC.
             None => self.store_register(at, pc, map::INSTRN_BUF_BASE, Width::Word, word).map(|store| store.hold),
