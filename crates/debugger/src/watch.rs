@@ -72,6 +72,7 @@ struct Access {
 }
 
 /// An access to watched memory.
+#[derive(Clone)]
 pub(crate) struct Hit {
     pub(crate) watch: Watch,
     /// Its cycle: before it, memory was as it had been.
@@ -83,7 +84,7 @@ pub(crate) struct Hit {
 }
 
 /// Sees the accesses of a chip.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Watcher {
     pub(crate) watches: Vec<Watch>,
     pub(crate) hits: Vec<Hit>,
@@ -177,6 +178,7 @@ fn unit_name(unit: Unit) -> String {
         Unit::Vector => "the vector unit".into(),
         Unit::Mover => "the mover".into(),
         Unit::Scalar => "the scalar unit".into(),
+        Unit::Gate => "the wait gates".into(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
 mod debug;
+mod twin;
 
 pub use debug::{Advanced, CoreView, ReadTicket, Thread};
 
@@ -135,6 +136,7 @@ pub struct ChipStats {
 }
 
 /// A node of the chip.
+#[derive(Clone)]
 enum AnyNode {
     Tensix(Box<Tile>),
     Dram(Box<DramBank>),
@@ -146,6 +148,7 @@ enum AnyNode {
 }
 
 /// In the place of a node that another thread runs. Nothing happens here, and nothing comes here.
+#[derive(Clone)]
 struct Away;
 
 impl Node for Away {
@@ -409,6 +412,20 @@ impl Chip {
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);
             hub.note(now, note);
+            if matches!(note, Note::Queue(_)) {
+                self.observe_loads();
+            }
+        }
+    }
+
+    /// Has the tiles record the loads that observers want to see.
+    fn observe_loads(&mut self) {
+        let loads = self.hub.as_ref().map_or(Vec::new(), |hub| hub.loads());
+        for node in &mut self.nodes {
+            if let AnyNode::Tensix(tile) = node {
+                let of_tile = loads.iter().filter(|(xy, _)| *xy == tile.xy());
+                tile.observe_loads(of_tile.map(|(_, range)| range.clone()).collect());
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{Event, Observer, Wants};
 use crate::Cycle;
 use std::ops::Range;
+use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
 
 /// Events are put in order when there are so many, or when somebody asks.
@@ -30,6 +31,11 @@ impl Hub {
         self.limit = BATCH;
     }
 
+    /// What is not yet handed over, for observers that want the same.
+    pub(crate) fn twin(&self, observers: Vec<Box<dyn Observer>>) -> Self {
+        Self { observers, wants: self.wants, pending: self.pending.clone(), limit: self.limit }
+    }
+
     /// What any of the observers wants.
     pub(crate) fn wants(&self) -> Wants {
         self.wants
@@ -38,6 +44,11 @@ impl Hub {
     /// Lines of L1 that any of them observes.
     pub(crate) fn lines(&self) -> Vec<Range<u32>> {
         self.observers.iter().flat_map(|observer| observer.lines()).collect()
+    }
+
+    /// Bytes of L1 of single tiles of which any of them wants to see the loads.
+    pub(crate) fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        self.observers.iter().flat_map(|observer| observer.loads()).collect()
     }
 
     /// Takes events of nodes.

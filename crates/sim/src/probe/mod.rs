@@ -10,12 +10,14 @@
 
 mod counts;
 mod event;
+mod gates;
 mod hub;
 mod packets;
 mod recorder;
 
 pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
+pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub(crate) use packets::Packets;
 pub(crate) use recorder::Recorder;
@@ -23,6 +25,7 @@ pub(crate) use recorder::Recorder;
 use crate::Cycle;
 use std::ops::{BitOr, Range};
 use std::sync::{Arc, Mutex};
+use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
 
 /// Kinds of events.
@@ -45,6 +48,9 @@ impl Wants {
     pub const UNITS: Self = Self(16);
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
     pub const COUNTS: Self = Self(32);
+    /// What orders the threads and units of the coprocessor: pushes, instructions at the wait gates,
+    /// jobs of the unpackers, uses of Dst and of the configuration.
+    pub const COPROCESSOR: Self = Self(64);
 
     /// Every instruction that the coprocessor executes ([`What::Tensix`]).
     pub const TENSIX: Self = Self(64);
@@ -80,6 +86,12 @@ pub trait Observer: Send {
     fn ends(&self) -> bool {
         false
     }
+    /// Addresses of L1 of single tiles, of which it wants to see the loads of cores without
+    /// [`Wants::ACCESSES`]: rings that a kernel takes its commands from. Asked whenever a command
+    /// queue is about to start ([`Note::Queue`]).
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        Vec::new()
+    }
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
@@ -106,6 +118,9 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn ends(&self) -> bool {
         self.lock().is_ok_and(|observer| observer.ends())
+    }
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        self.lock().map_or(Vec::new(), |observer| observer.loads())
     }
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {

@@ -69,7 +69,7 @@ const GPRS: u32 = coprocessor::GPRS as u32;
 const _: () = assert!(MOP_WORDS as usize == expand::WORDS);
 
 /// The shared part of a tile that belongs to the coprocessor.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tensix {
     mailboxes: Mailboxes,
     pc_bufs: [PcBuf; 3],

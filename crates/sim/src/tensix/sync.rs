@@ -63,7 +63,7 @@ struct Mutex {
 }
 
 /// The mutexes of a tile.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mutexes([Mutex; LAST_MUTEX + 1]);
 
 /// The mutex that the operand of an `ATGETM` or `ATRELM` names, if there is one.

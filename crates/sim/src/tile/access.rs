@@ -23,6 +23,7 @@ use tilework_riscv::{Access, Cycle, Load, Refuse, Width};
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
 /// The parts of a tile that are not a core.
+#[derive(Clone)]
 pub(super) struct Shared {
     pub(super) fabric: Fabric,
     pub(super) nius: [Niu; 2],

@@ -81,6 +81,32 @@ pub(super) struct Fabric {
     pub(super) acting: Option<(Cycle, Unit, Origin)>,
 }
 
+impl Clone for Fabric {
+    /// L1 is large, and mostly never written.
+    fn clone(&self) -> Self {
+        let l1 = crate::sparse::copy_of(&self.l1[..]).into_boxed_slice().try_into();
+        Self {
+            l1: l1.unwrap_or_else(|_| unreachable!("a copy is as long as L1")),
+            flags: self.flags.clone(),
+            code: self.code.clone(),
+            code_generation: self.code_generation,
+            streams: self.streams.clone(),
+            debug: self.debug.clone(),
+            watched_lines: self.watched_lines.clone(),
+            watched_classes: self.watched_classes,
+            any_class: self.any_class,
+            sleepers: self.sleepers,
+            wake: self.wake,
+            started: self.started.clone(),
+            reset_changed: self.reset_changed,
+            pc_buf_override: self.pc_buf_override,
+            log: self.log.clone(),
+            recorder: self.recorder.clone(),
+            acting: self.acting,
+        }
+    }
+}
+
 impl Fabric {
     pub(super) fn new(book: Arc<CodeBook>) -> Self {
         Self {
@@ -210,6 +236,12 @@ impl Fabric {
         self.line_flags(addr) & OBSERVED != 0
     }
 
+    /// Whether what orders the coprocessor's units is recorded.
+    #[inline]
+    pub(super) fn watches_coprocessor(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.watches())
+    }
+
     /// Whether all accesses of cores are recorded.
     #[inline]
     pub(super) fn records_accesses(&self) -> bool {
@@ -219,7 +251,7 @@ impl Fabric {
     /// Whether the cores run through the interpreter that sees every instruction.
     #[inline]
     pub(super) fn probes_instructions(&self) -> bool {
-        self.recorder.as_ref().is_some_and(|r| r.wants(Wants::ACCESSES) || r.wants(Wants::COUNTS))
+        self.recorder.as_ref().is_some_and(|r| r.wants(Wants::ACCESSES) || r.wants(Wants::COUNTS) || r.has_loads())
     }
 
     // Sleepers

@@ -81,6 +81,7 @@ pub enum Activity {
     },
 }
 
+#[derive(Clone)]
 struct Slot {
     core: Core,
     activity: Activity,
@@ -127,6 +128,7 @@ pub(crate) struct TileStats {
 }
 
 /// A Tensix tile.
+#[derive(Clone)]
 pub(crate) struct Tile {
     xy: NocXy,
     slots: [Slot; 5],
@@ -194,6 +196,13 @@ impl Tile {
         // A core that speculates would record what may not happen.
         self.confirm();
         self.speculation.enabled = false;
+    }
+
+    /// Records from now on the loads from these bytes of L1.
+    pub(crate) fn observe_loads(&mut self, loads: Vec<Range<u32>>) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.set_loads(loads);
+        }
     }
 
     /// Records what `what` says of core `i`, at its cycle.

@@ -44,7 +44,7 @@ struct Link {
 }
 
 /// The NIU of one Tensix tile on one NoC.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Niu {
     noc: u8,
     place: Place,
