@@ -24,6 +24,7 @@ impl Chip {
             fault: self.fault.clone(),
             grid: self.grid.clone(),
             hub: self.hub.as_ref().map(|hub| Box::new(hub.twin(observers))),
+            ended: self.ended,
         })
     }
 }
