@@ -23,8 +23,8 @@ impl Chip {
             host: self.host,
             fault: self.fault.clone(),
             grid: self.grid.clone(),
-            hub: self.hub.as_ref().map(|hub| Box::new(hub.twin(observers))),
             ended: self.ended,
+            hub: self.hub.as_ref().map(|hub| Box::new(hub.twin(observers))),
         })
     }
 }
