@@ -5,7 +5,7 @@
 
 use super::access::{Reach, Shared};
 use super::port::Ports;
-use crate::noc::{Body, Outbox, Packet, Start};
+use crate::noc::{Body, Outbox, Outgoing, Packet, Start};
 use crate::{Fault, FaultClass, Memory};
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::L1_SIZE;
@@ -58,6 +58,7 @@ impl Memory for Reach<'_> {
     fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
         if let Some(start) = l1_span(addr, data.len()) {
             self.fabric.l1_write(start, data);
+            self.fabric.changed(at, start, data.len() as u32);
             return Ok(());
         }
         let reg = register(addr, data.len())?;
@@ -70,6 +71,10 @@ impl Memory for Reach<'_> {
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let start = l1_span(addr, len)? as usize;
         self.fabric.l1.get(start..start + len)
+    }
+
+    fn leaves(&mut self, noc: u8, outgoing: Outgoing) {
+        self.fabric.leaves(usize::from(noc), outgoing);
     }
 
     fn is_l1(&self, addr: u64) -> bool {
