@@ -35,6 +35,9 @@ pub struct ChecksReport {
     pub unused_allow: Vec<String>,
     /// How often something was found when there were too many findings to keep.
     pub left_out: u64,
+    /// The chip's cycle at which the first error has ended the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
     #[serde(skip)]
     text: String,
     /// How many of the findings are errors.
@@ -158,21 +161,17 @@ pub fn report(device: &mut Device, checks: &Shared, races: Option<&Races>) -> Op
         Told::new(finding.clone(), source, other)
     });
     let told: Vec<Told> = told.collect();
-    Some(ChecksReport::of(policy, told, checks.left_out()))
+    let ended = checks.ends().then(|| device.statistics().chip.map(|counts| counts.cycles)).flatten();
+    Some(ChecksReport::of(policy, told, checks.left_out(), ended))
 }
 
-/// Whether the run is to be ended: something was found that is an error wherever it is. What may be
-/// allowed at its place is judged at the end of the run, when places are known.
+/// Whether the run is to be ended. The built-in chip stops by itself, this is for its debugger.
 pub fn ends(checks: &Shared) -> bool {
-    let checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
-    let policy = checks.policy();
-    let by_place = |finding: &Finding| policy.allow().iter().any(|allow| allow.check == finding.check);
-    let is_error = |finding: &Finding| policy.level_of(&Told::new(finding.clone(), None, None)) == Level::Error;
-    checks.findings().iter().any(|finding| is_error(finding) && !by_place(finding))
+    checks.lock().unwrap_or_else(PoisonError::into_inner).ends()
 }
 
 impl ChecksReport {
-    fn of(policy: &Policy, told: Vec<Told>, left_out: u64) -> Self {
+    fn of(policy: &Policy, told: Vec<Told>, left_out: u64, ended_at: Option<u64>) -> Self {
         let all = TellAll::of(policy, told, left_out);
         let errors = all.findings.iter().filter(|told| policy.level_of(told) == Level::Error).count();
         let level = if policy.level() == Level::Error { "error" } else { "warn" };
@@ -182,7 +181,8 @@ impl ChecksReport {
             allowed: all.allowed,
             unused_allow: all.unused.iter().map(Allow::to_string).collect(),
             left_out: all.left_out,
-            text: text(&all),
+            ended_at,
+            text: text(&all, ended_at),
             errors,
             findings: Vec::new(),
         };
@@ -201,7 +201,7 @@ impl ChecksReport {
     }
 }
 
-fn text(all: &TellAll) -> String {
+fn text(all: &TellAll, ended_at: Option<u64>) -> String {
     let TellAll { findings, allowed, unused, left_out } = all;
     let mut out = String::new();
     // Writing into a string cannot fail.
@@ -216,6 +216,9 @@ fn text(all: &TellAll) -> String {
     }
     if *left_out > 0 {
         let _ = writeln!(out, "and {left_out} more, which are only counted");
+    }
+    if let Some(cycle) = ended_at {
+        let _ = writeln!(out, "the run was ended at cycle {cycle}");
     }
     for allow in unused {
         let _ = writeln!(out, "--allow {allow} was not needed");
