@@ -27,9 +27,12 @@ impl RaceObserver {
         let Tile { xy, cores, words, l1, .. } = &mut self.tiles[tile];
         let core = &mut cores[c];
         let word = addr & !3;
-        words.launch(&self.map, addr, value);
+        if self.has_launches {
+            words.launch(&self.map, addr, value);
+        }
         let code = Code { core: Processor::ALL[c], pc: event.pc };
-        if core.last_load == (event.pc, addr) {
+        let looks = std::mem::take(&mut core.fenced) && !self.has_launches;
+        if looks || core.last_load == (event.pc, addr) {
             words.add(word);
             self.reports.polls(code);
         }

@@ -61,6 +61,8 @@ struct Core {
     arrived: u32,
     /// Its last load of L1.
     last_load: (u32, u32),
+    /// It has emptied its cache since.
+    fenced: bool,
     /// What it has learned of each NIU.
     niu_versions: [u32; 2],
 }
@@ -120,6 +122,8 @@ pub struct RaceObserver {
     board: Board,
     /// Where the worker firmware keeps its mailboxes.
     map: MemoryMap,
+    /// Whether launch messages are where this map has them.
+    has_launches: bool,
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
@@ -144,6 +148,7 @@ impl RaceObserver {
         Self {
             board,
             map: WORKER,
+            has_launches: true,
             reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
@@ -156,6 +161,13 @@ impl RaceObserver {
             reports: Reports::default(),
             checks: None,
         }
+    }
+
+    /// An observer of a chip whose host says nothing of its firmware: what lies below all public
+    /// firmware is taken for mailboxes, and a word that a core loads right after a `fence` for one
+    /// that tells something, as it does before each look at a semaphore.
+    pub fn of_stranger(board: Board) -> Self {
+        Self { reserved: vec![words::MAILBOXES], has_launches: false, ..Self::new(board) }
     }
 
     /// Tells what it finds while the run goes on, in the order of cycles.
@@ -185,6 +197,7 @@ impl RaceObserver {
             emitted: 0,
             arrived: 0,
             last_load: (0, 0),
+            fenced: false,
             niu_versions: [0; 2],
         });
         let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
@@ -225,6 +238,7 @@ impl RaceObserver {
             What::Fence => {
                 let core = &mut self.tiles[tile].cores[c];
                 core.emitted = core.stores.count;
+                core.fenced = true;
             }
             What::Request(ref request) => self.request(tile, c, event, request),
             What::Parked(ref addrs) => {

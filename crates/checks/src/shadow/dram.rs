@@ -71,7 +71,7 @@ impl CheckObserver {
     pub(super) fn wrote_dram(&mut self, bank: u8, packet: &PacketEvent, issued: Option<&Issued>, at: Cycle) {
         let dram = self.dram.entry(bank).or_default();
         dram.written.mark(packet.addr, packet.len.into(), true);
-        let Some(issued) = issued else { return };
+        let Some(issued) = issued.filter(|_| self.stranger.is_none()) else { return };
         let by = Actor { at, ..issued.actor.by(issued.agent()) };
         let launch = issued.launch.number;
         let end = packet.addr.saturating_add(packet.len.into());

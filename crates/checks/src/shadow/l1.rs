@@ -22,6 +22,15 @@ const NULL: Range<u32> = 0..4;
 const SEMAPHORE: u32 = tilework_abi::L1_ALIGN;
 
 impl CheckObserver {
+    /// Somebody reads L1 of the own tile, whoever it is: where a pointer that is zero leads.
+    #[inline]
+    pub(super) fn reads_null(&mut self, actor: Actor, target: Target) {
+        if target.addr < NULL.end.into() {
+            let words = || ("reads through a pointer that is zero".to_owned(), None);
+            self.reports.report(&rows::L1_NULL, actor, Some(target), words);
+        }
+    }
+
     /// A kernel writes to L1 of its own tile.
     #[inline]
     pub(super) fn write_l1(&mut self, tile: &mut Tile, core: Option<Processor>, actor: Actor, span: Span) {

@@ -33,6 +33,8 @@ pub struct CheckObserver {
     pub(crate) in_flight: InFlight,
     /// Whether state that kernels leave in the coprocessor is of interest.
     pub(crate) follows_state: bool,
+    /// Stands for every program of a host that tells nothing; none for one that does.
+    pub(super) stranger: Option<Arc<LaunchNote>>,
     /// The number of the next launch.
     launches: u64,
 }
@@ -56,8 +58,15 @@ impl CheckObserver {
             buffers: Buffers::default(),
             firmware: None,
             in_flight: InFlight::default(),
+            stranger: None,
             launches: 0,
         }
+    }
+
+    /// An observer of a chip whose host says nothing about buffers, programs and kernels: all code
+    /// is looked at alike, and only what is certain without knowing owners is reported.
+    pub fn of_stranger(checks: Arc<Mutex<Checks>>) -> Self {
+        Self { stranger: Some(Arc::new(LaunchNote::default())), ..Self::new(checks) }
     }
 
     /// The event on a Tensix tile. The tile is taken out meanwhile: other tiles may be looked at.
@@ -135,6 +144,8 @@ impl CheckObserver {
         }
         if in_kernel {
             self.read_l1(tile, core, actor, span);
+        } else if self.stranger.is_some() {
+            self.reads_null(actor, in_l1(tile.xy, span));
         } else if core == Processor::Brisc {
             self.watch_go(tile, span.addr, span.len, value);
         }
@@ -234,10 +245,9 @@ impl CheckObserver {
 
     /// A request of a core.
     fn requested(&mut self, tile: &mut Tile, core: Processor, actor: Actor, request: &Request) {
-        let Some(launch) = tile.launch.clone() else { return };
-        if !tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)) {
-            return;
-        }
+        let known = tile.launch.clone();
+        let known = known.filter(|_| tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)));
+        let Some(launch) = known.or_else(|| self.stranger.clone()) else { return };
         let issued = Issued { actor, launch, request: Arc::new(request.clone()) };
         self.in_flight.issue(&mut self.reports, &issued);
         protocol::started(tile, core, &issued, &self.in_flight);
@@ -249,6 +259,9 @@ impl CheckObserver {
                 RequestKind::Read if addr < L1_SIZE => self.write_l1(tile, Some(core), agent, span),
                 RequestKind::Write if addr < L1_SIZE => {
                     self.read_l1(tile, core, agent, span);
+                    if self.stranger.is_some() {
+                        self.reads_null(agent, in_l1(tile.xy, span));
+                    }
                     self.check_written(tile, agent, span, PADDING.min(len));
                 }
                 _ => {}
@@ -261,6 +274,7 @@ impl CheckObserver {
     fn remote(&mut self, tile: &mut Tile, issued: &Issued, agent: Actor, len: u32) {
         let request = &issued.request;
         match request.remote {
+            Spot::Dram(_) if self.stranger.is_some() => {}
             Spot::Dram(bank) => self.reach_dram(issued, agent, bank),
             Spot::Tensix(xy) => {
                 let Ok(addr) = u32::try_from(request.remote_addr) else { return };

@@ -33,7 +33,8 @@ impl Hub {
 
     /// What is not yet handed over, for observers that want the same.
     pub(crate) fn twin(&self, observers: Vec<Box<dyn Observer>>) -> Self {
-        Self { observers, wants: self.wants, pending: self.pending.clone(), limit: self.limit }
+        let judged = observers.iter().any(|observer| observer.judges());
+        Self { observers, wants: self.wants, judged, pending: self.pending.clone(), limit: self.limit }
     }
 
     /// What any of the observers wants.

@@ -108,6 +108,7 @@ impl Clone for Fabric {
             pc_buf_override: self.pc_buf_override,
             log: self.log.clone(),
             recorder: self.recorder.clone(),
+            stale_code: self.stale_code.clone(),
             acting: self.acting,
         }
     }
