@@ -59,8 +59,9 @@ impl Unsettled {
     }
 }
 
-/// A write whose flits leave.
-#[derive(Debug)]
+/// A write whose flits leave. Twins of a chip share its packet: they do the same, so each changes it
+/// to what it is.
+#[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     /// The first byte of the source, in L1.
     source: u32,

@@ -109,6 +109,8 @@ impl Clone for Fabric {
             log: self.log.clone(),
             recorder: self.recorder.clone(),
             stale_code: self.stale_code.clone(),
+            outgoing: self.outgoing.clone(),
+            step: self.step,
             acting: self.acting,
         }
     }
