@@ -92,7 +92,8 @@ impl Outgoing {
     /// At cycle `at` bytes of L1 have changed: `len` from `addr` on.
     pub(crate) fn change(&self, at: Cycle, addr: u32, len: u32, l1: &[u8]) {
         // Flits up to this one have been read, in this cycle or before.
-        let read = usize::try_from(at.saturating_sub(self.at) / timing::FLIT).unwrap_or(usize::MAX).saturating_add(READ_AHEAD);
+        let read =
+            usize::try_from(at.saturating_sub(self.at) / timing::FLIT).unwrap_or(usize::MAX).saturating_add(READ_AHEAD);
         let (source, bytes) = self.source();
         let first = u32::try_from(read.saturating_mul(FLIT)).map_or(bytes, |read| read.min(bytes)) + source;
         let (from, to) = (addr.max(first), (addr + len).min(source + bytes));
