@@ -182,7 +182,7 @@ pub extern "C" fn libttsim_init() {
                 if card.is_looked_at() {
                     // SAFETY: the function is called once and touches nothing of the caller's. It
                     // stays valid: C calls it before the library is unloaded.
-                    AT_END.call_once(|| drop(unsafe { atexit(at_end) }));
+                    AT_END.call_once(|| _ = unsafe { atexit(at_end) });
                 }
                 library.card = Some(card);
             }

@@ -135,6 +135,13 @@ impl Words {
         }
     }
 
+    /// All that is told by registers of streams: somebody has waited for one of them.
+    pub(super) fn streams(&self, clock: &mut Clock) {
+        for word in self.known.range(stream::BASE..).map(|(_, word)| word) {
+            clock.join(&word.clock);
+        }
+    }
+
     /// All that is told by the word at `addr`, for a read by the NoC.
     pub(super) fn read(&self, addr: u32, clock: &mut Clock) {
         if let Some(word) = self.known.get(&addr) {

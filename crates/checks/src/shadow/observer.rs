@@ -208,7 +208,7 @@ impl CheckObserver {
         let agent = match unit {
             Unit::Unpacker(number) => Who::Unpacker(number),
             Unit::Packer => Who::Packer(0),
-            Unit::Mover | Unit::Scalar | Unit::Matrix | Unit::Vector => Who::Thread(thread),
+            Unit::Mover | Unit::Scalar | Unit::Matrix | Unit::Vector | Unit::Gate => Who::Thread(thread),
         };
         let actor = Actor::core(tile.xy, core, event.pc, event.at).by(agent);
         let in_kernel = by.is_some_and(|core| tile.cores[core.index()].in_kernel(event.pc));

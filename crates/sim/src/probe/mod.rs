@@ -10,12 +10,14 @@
 
 mod counts;
 mod event;
+mod gates;
 mod hub;
 mod packets;
 mod recorder;
 
 pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
+pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub(crate) use packets::Packets;
 pub(crate) use recorder::Recorder;
@@ -45,6 +47,9 @@ impl Wants {
     pub const UNITS: Self = Self(16);
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
     pub const COUNTS: Self = Self(32);
+    /// What orders the threads and units of the coprocessor: pushes, instructions at the wait gates,
+    /// jobs of the unpackers, uses of Dst and of the configuration.
+    pub const COPROCESSOR: Self = Self(64);
 
     /// Whether it includes all of `other`.
     #[inline]

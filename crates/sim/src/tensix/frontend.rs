@@ -119,7 +119,7 @@ impl FrontEnd {
             return false;
         }
         self.mops += usize::from(matches!(insn, Insn::FrontEnd(insn::FrontEndOp::Mop(_))));
-        self.first.push_back(Entry { insn, origin: Origin::own(by), at });
+        self.first.push_back(Entry { insn, origin: Origin::own(by, at), at });
         true
     }
 
@@ -451,7 +451,7 @@ mod tests {
         for now in 1..40 {
             if now == 30 {
                 let by = Issuer { core: Processor::Brisc, pc: 0x100 };
-                f.push_behind_mop(Insn::decode(NOP), Origin::behind_mop(by), now);
+                f.push_behind_mop(Insn::decode(NOP), Origin::behind_mop(by, now), now);
                 f.push_behind_mop(Insn::decode(NOP), Origin::DEBUG_BUS, now);
             }
             seen.extend(f.head().map(|head| (head.insn.word() & 0xFF, head.origin.to_string())));

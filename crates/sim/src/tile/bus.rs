@@ -354,6 +354,14 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         }
     }
 
+    /// Records a push of an instruction that the code contains.
+    #[inline(always)]
+    fn pushed(&mut self, at: Cycle, pc: u32) {
+        if PROBED && self.shared.fabric.recorder.as_ref().is_some_and(|recorder| recorder.watches()) {
+            self.record(at, pc, What::Pushes);
+        }
+    }
+
     /// Whether all accesses are recorded.
     #[inline(always)]
     fn records(&self) -> bool {
@@ -469,13 +477,18 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
             return Err(NotQuick::Ask);
         }
         self.shared.tensix.quick_push(by, word, at)?;
+        self.pushed(at, pc);
         self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
         Ok(())
     }
 
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refused> {
         match tensix::thread_of(self.core) {
-            Some(thread) => self.push(thread, at, pc, word).map(|()| 0),
+            Some(thread) => {
+                self.push(thread, at, pc, word)?;
+                self.pushed(at, pc);
+                Ok(0)
+            }
             None if at >= self.horizon => Err(Refuse::Sync),
             // As a store (PushTensixInstruction.md): to thread 0 for BRISC, nowhere for NCRISC.
             None => self.store_register(at, pc, map::INSTRN_BUF_BASE, Width::Word, word).map(|store| store.hold),

@@ -192,6 +192,12 @@ impl Fabric {
         self.line_flags(addr) & OBSERVED != 0
     }
 
+    /// Whether what orders the coprocessor's units is recorded.
+    #[inline]
+    pub(super) fn watches_coprocessor(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.watches())
+    }
+
     /// Whether all accesses of cores are recorded.
     #[inline]
     pub(super) fn records_accesses(&self) -> bool {

@@ -6,7 +6,7 @@ use super::Tile;
 use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
-use crate::probe::{Agent, Unit, Wants, What};
+use crate::probe::{Agent, Passing, Unit, Wants, What};
 use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
@@ -93,6 +93,22 @@ impl Outside for Reach<'_> {
     #[inline]
     fn is_observed(&self) -> bool {
         self.fabric.records_accesses()
+    }
+    #[inline]
+    fn is_watched(&self) -> bool {
+        self.fabric.watches_coprocessor()
+    }
+    #[cold]
+    fn passes(&mut self, at: Cycle, passing: &Passing) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.passes(at, passing);
+        }
+    }
+    #[cold]
+    fn watched(&mut self, at: Cycle, unit: Unit, origin: Origin, what: What) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.record(at, Agent::Coprocessor(unit), origin.pc().unwrap_or(0), what);
+        }
     }
     #[inline]
     fn has_read(&mut self, addr: u32, len: u32) {

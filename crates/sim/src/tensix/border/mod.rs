@@ -221,7 +221,7 @@ impl Tensix {
             Target::Config(i) => cop.config.store(i, value).map_err(refused)?,
             Target::Push { thread } if me == 0 => {
                 let insn = instruction(by, thread, value, at)?;
-                full(cop.threads[thread].front.push_behind_mop(insn, Origin::behind_mop(by), at))?;
+                full(cop.threads[thread].front.push_behind_mop(insn, Origin::behind_mop(by, at), at))?;
                 cop.schedule(thread, at + 1);
             }
             Target::Push { thread } => full(self.push(by, thread, value, at)?)?,

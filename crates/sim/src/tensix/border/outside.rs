@@ -1,7 +1,7 @@
 //! What the coprocessor sees of its tile.
 
 use super::Origin;
-use crate::probe::Unit;
+use crate::probe::{Passing, Unit, What};
 use crate::{Cycle, Fault};
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
@@ -45,6 +45,20 @@ pub(crate) trait Outside {
     #[inline]
     fn is_observed(&self) -> bool {
         false
+    }
+    /// Whether anybody wants to know what orders the threads and units.
+    #[inline]
+    fn is_watched(&self) -> bool {
+        false
+    }
+    /// An instruction has passed its wait gate, if [`Outside::is_watched`].
+    fn passes(&mut self, at: Cycle, passing: &Passing) {
+        let _ = (at, passing);
+    }
+    /// Something else that orders the threads and units, or uses what they share, if
+    /// [`Outside::is_watched`].
+    fn watched(&mut self, at: Cycle, unit: Unit, origin: Origin, what: What) {
+        let _ = (at, unit, origin, what);
     }
     /// The unit has read a span of L1.
     #[inline]
