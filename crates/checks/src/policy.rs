@@ -245,6 +245,15 @@ impl Policy {
         on && !self.allow.iter().any(|allow| allow.check == check && allow.at.is_none())
     }
 
+    /// Whether a finding of this kind ends the run wherever it is. What may be allowed at its place
+    /// is judged at the end of the run, when places are known.
+    pub fn ends_at_once(&self, check: &'static Row) -> bool {
+        self.level == Level::Error
+            && check.certainty == Certainty::Certain
+            && self.wants(check)
+            && !self.allow.iter().any(|allow| allow.check == check)
+    }
+
     /// What a finding does to the run: nothing, if it is allowed where it is.
     pub fn level_of(&self, told: &Told) -> Level {
         let check = told.finding.check;

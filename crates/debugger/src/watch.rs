@@ -72,6 +72,7 @@ struct Access {
 }
 
 /// An access to watched memory.
+#[derive(Clone)]
 pub(crate) struct Hit {
     pub(crate) watch: Watch,
     /// Its cycle: before it, memory was as it had been.
@@ -83,7 +84,7 @@ pub(crate) struct Hit {
 }
 
 /// Sees the accesses of a chip.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Watcher {
     pub(crate) watches: Vec<Watch>,
     pub(crate) hits: Vec<Hit>,

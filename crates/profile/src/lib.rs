@@ -12,6 +12,7 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod activity;
+mod commands;
 mod flight;
 mod links;
 mod options;
@@ -23,6 +24,7 @@ mod tracker;
 mod why;
 
 pub use activity::{Activity, Kernel, Listener, Place};
+pub use commands::Command;
 pub use links::{LINK_DIRECTIONS, Link, links_of};
 pub use options::{cycles, tile};
 pub use picture::{Picture, page};

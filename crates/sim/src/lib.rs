@@ -33,6 +33,7 @@ mod pcie;
 mod pipe;
 mod probe;
 mod sched;
+mod sparse;
 #[cfg(test)]
 mod speculation_tests;
 mod tensix;

@@ -196,6 +196,17 @@ fn outcome_before(
     prepare: impl FnOnce(&mut Chip),
     after: impl FnOnce(&mut Chip),
 ) -> (Outcome, bool) {
+    outcome_between(run, threads, prepare, |_, _| {}, after)
+}
+
+/// The same; `between` gets the chip after each slice.
+fn outcome_between(
+    run: Run,
+    threads: usize,
+    prepare: impl FnOnce(&mut Chip),
+    mut between: impl FnMut(&mut Chip, u64),
+    after: impl FnOnce(&mut Chip),
+) -> (Outcome, bool) {
     let config =
         ChipConfig { threads: NonZeroUsize::new(threads), late_cores: run.late, ..ChipConfig::new(Board::P100) };
     let mut chip = Chip::new(config).expect("the board tables fit");
@@ -227,6 +238,7 @@ fn outcome_before(
                 break;
             }
         }
+        between(&mut chip, turn);
     }
     if fault.is_none() {
         fault = chip.run(400_000).err().map(|error| error.to_string());
@@ -345,6 +357,42 @@ fn an_observer_changes_nothing_and_sees_the_same_on_any_number_of_threads() {
             assert_eq!(other, plain, "{run:?} on {threads} threads");
             assert!(again == events, "{run:?} on {threads} threads");
         }
+    }
+}
+
+#[test]
+fn a_twin_goes_on_as_its_chip_would_have() {
+    for (seed, tiles, requests, ahead) in [(0x9E37_79B9, 20, 12, false), (0x51, 3, 8, true)] {
+        let run = Run { seed, tiles, faulty: 0, requests, slice: 700, ahead, late: None };
+        let (plain, _) = outcome(run, 1);
+        let (_, events) = observed(run, 1);
+        for threads in [1, 2] {
+            let mut old = None;
+            let twin = |chip: &mut Chip, turn: u64| {
+                if turn % 5 == 2 {
+                    let twin = chip.twin(Vec::new()).expect("the host's memory is its own");
+                    old = Some(std::mem::replace(chip, twin));
+                }
+            };
+            assert_eq!(outcome_between(run, threads, |_| {}, twin, |_| {}).0, plain, "{run:?}");
+            // What the twins did left the chips before them as they were.
+            let mut old = old.expect("some slices");
+            let before = old.stats();
+            assert!(before.cycles < plain.stats.cycles);
+            old.run(1000).expect("it goes on, too");
+            assert_eq!(old.stats().cycles, before.cycles + 1000);
+        }
+        // Observers see what is under way at the moment of the change.
+        let seen = Arc::new(Mutex::new(Log::default()));
+        let (first, again) = (Box::new(seen.clone()), seen.clone());
+        let twin = |chip: &mut Chip, turn: u64| {
+            if turn % 7 == 3 {
+                *chip = chip.twin(vec![Box::new(again.clone())]).expect("the host's memory is its own");
+            }
+        };
+        let (outcome, _) = outcome_between(run, 1, |chip| chip.observe(first), twin, Chip::settle_observers);
+        assert_eq!(outcome, plain);
+        assert!(seen.lock().expect("nothing panics").0 == events, "{run:?}");
     }
 }
 

@@ -53,7 +53,7 @@ impl CheckObserver {
         match self.buffers.find(bank, addr, len, launch) {
             Found::Within(range) => Ok(range),
             Found::Past(note, by) => Err((rows[0], past(&note, by, &place))),
-            Found::Nobody => Err((rows[1], format!("{} at {addr:#x} in {place} are of no buffer", bytes(len)))),
+            Found::Nobody => Err((rows[1], format!("{} at {addr:#x} in {place} that are of no buffer", bytes(len)))),
         }
     }
 

@@ -176,7 +176,7 @@ impl CheckObserver {
         let number = |launch: &Arc<LaunchNote>| launch.number;
         let same = launch.is_none_or(|launch| tile.launch.as_ref().map(number) == Some(launch.number));
         let Some(number) = alone(tile, span.addr).filter(|_| same) else { return };
-        if let Some(wrong) = tile.cbs[number].write(core, span.addr, span.len) {
+        if let Some(wrong) = tile.cbs[number].write(core, actor, span.addr, span.len) {
             self.report_cb(tile, number, actor, Some(in_l1(tile.xy, span)), &wrong);
         }
     }
@@ -204,6 +204,10 @@ impl CheckObserver {
             Wrong::NotReserved { page, held } => (
                 &rows::CB_PAGE_NOT_RESERVED,
                 format!("writes page {page} of circular buffer {name}, of whose {all} pages {held} are the consumer's"),
+            ),
+            Wrong::NotAsked { page } => (
+                &rows::CB_PAGE_NOT_RESERVED,
+                format!("writes page {page} of circular buffer {name} and has not asked whether any page is free"),
             ),
             Wrong::NotReceived { page } => (
                 &rows::CB_PAGE_NOT_RECEIVED,

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_abi::noc::NocXy;
 pub use tilework_checks::data::FindingData;
-use tilework_checks::{Allow, Checks, Code, Finding, Frame, Level, Place, Policy, RaceObserver, Source, TellAll, Told};
+use tilework_checks::{Allow, Checks, Code, Frame, Level, Place, Policy, RaceObserver, Source, TellAll, Told};
 use tilework_runtime::CodePlace;
 
 /// The findings of a run while it goes on: the chip's observers report into it, the command reads.
@@ -33,6 +33,9 @@ pub struct ChecksReport {
     pub unused_allow: Vec<String>,
     /// How often something was found when there were too many findings to keep.
     pub left_out: u64,
+    /// The chip's cycle at which the first error has ended the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
     #[serde(skip)]
     text: String,
     /// How many of the findings are errors.
@@ -105,21 +108,17 @@ pub fn report(device: &mut Device, checks: &Shared, races: Option<&Races>) -> Op
         Told::new(finding.clone(), source, other)
     });
     let told: Vec<Told> = told.collect();
-    Some(ChecksReport::of(policy, told, checks.left_out()))
+    let ended = checks.ends().then(|| device.statistics().chip.map(|counts| counts.cycles)).flatten();
+    Some(ChecksReport::of(policy, told, checks.left_out(), ended))
 }
 
-/// Whether the run is to be ended: something was found that is an error wherever it is. What may be
-/// allowed at its place is judged at the end of the run, when places are known.
+/// Whether the run is to be ended. The built-in chip stops by itself, this is for its debugger.
 pub fn ends(checks: &Shared) -> bool {
-    let checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
-    let policy = checks.policy();
-    let by_place = |finding: &Finding| policy.allow().iter().any(|allow| allow.check == finding.check);
-    let is_error = |finding: &Finding| policy.level_of(&Told::new(finding.clone(), None, None)) == Level::Error;
-    checks.findings().iter().any(|finding| is_error(finding) && !by_place(finding))
+    checks.lock().unwrap_or_else(PoisonError::into_inner).ends()
 }
 
 impl ChecksReport {
-    fn of(policy: &Policy, told: Vec<Told>, left_out: u64) -> Self {
+    fn of(policy: &Policy, told: Vec<Told>, left_out: u64, ended_at: Option<u64>) -> Self {
         let all = TellAll::of(policy, told, left_out);
         let errors = all.findings.iter().filter(|told| policy.level_of(told) == Level::Error).count();
         let level = if policy.level() == Level::Error { "error" } else { "warn" };
@@ -129,7 +128,8 @@ impl ChecksReport {
             allowed: all.allowed,
             unused_allow: all.unused.iter().map(Allow::to_string).collect(),
             left_out: all.left_out,
-            text: text(&all),
+            ended_at,
+            text: text(&all, ended_at),
             errors,
             findings: Vec::new(),
         };
@@ -148,10 +148,13 @@ impl ChecksReport {
     }
 }
 
-fn text(all: &TellAll) -> String {
+fn text(all: &TellAll, ended_at: Option<u64>) -> String {
     let mut out = all.to_string();
+    // Writing into a string cannot fail.
+    if let Some(cycle) = ended_at {
+        let _ = writeln!(out, "the run was ended at cycle {cycle}");
+    }
     for allow in &all.unused {
-        // Writing into a string cannot fail.
         let _ = writeln!(out, "--allow {allow} was not needed");
     }
     out

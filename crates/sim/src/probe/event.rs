@@ -162,7 +162,8 @@ pub struct PacketEvent {
 /// What happened. Cores' accesses come in the program order of the core.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
-    /// A core loads ([`Wants::ACCESSES`](super::Wants::ACCESSES)).
+    /// A core loads: every load with [`Wants::ACCESSES`](super::Wants::ACCESSES), and loads from
+    /// chosen bytes of a tile ([`Observer::loads`](super::Observer::loads)).
     Load {
         /// The address.
         addr: u32,
@@ -193,6 +194,37 @@ pub enum What {
     },
     /// A core executes `fence` or `fence.i` (`ACCESSES`).
     Fence,
+    /// A core is about to execute what was written since it last emptied its instruction cache,
+    /// which may have what was there before (`ACCESSES`). Told at the event's `pc` when the core
+    /// comes there from elsewhere.
+    StaleCode,
+    /// A core or, for a request, an NIU counts a word of L1 past its width, in either direction
+    /// (`ACCESSES`).
+    Wrapped {
+        /// The address.
+        addr: u32,
+        /// The old value, as wide as the count.
+        value: u32,
+        /// What was added: a negative number as its two's complement.
+        added: u32,
+    },
+    /// A post of a semaphore of the coprocessor is lost, because the semaphore has its largest
+    /// value (`ACCESSES`). The agent is the core that pushed the instruction, or stored.
+    PostLost {
+        /// The semaphore, 0 to 7.
+        semaphore: u8,
+    },
+    /// The coprocessor executes an instruction (`TENSIX`). The agent is the core that pushed it, at
+    /// the event's `pc`.
+    Tensix {
+        /// The Tensix thread.
+        thread: u8,
+        /// The instruction.
+        word: u32,
+    },
+    /// A request of a core is refused with a fault, because its addresses are not aligned alike
+    /// (`NOC`).
+    Misaligned(Box<str>),
     /// The coprocessor reads L1 (`ACCESSES`).
     UnitRead {
         /// The core that pushed the instruction, at the event's `pc`.

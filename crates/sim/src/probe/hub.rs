@@ -3,6 +3,7 @@
 use super::{Event, Observer, Wants};
 use crate::Cycle;
 use std::ops::Range;
+use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
 
 /// Events are put in order when there are so many, or when somebody asks.
@@ -17,14 +18,23 @@ pub(crate) struct Hub {
     pending: Vec<Event>,
     /// When there are more, they are handed over.
     limit: usize,
+    /// Whether an observer may end the run.
+    judged: bool,
 }
 
 impl Hub {
     /// Adds an observer.
     pub(crate) fn add(&mut self, observer: Box<dyn Observer>) {
         self.wants = self.wants | observer.wants();
+        self.judged |= observer.judges();
         self.observers.push(observer);
         self.limit = BATCH;
+    }
+
+    /// What is not yet handed over, for observers that want the same.
+    pub(crate) fn twin(&self, observers: Vec<Box<dyn Observer>>) -> Self {
+        let judged = observers.iter().any(|observer| observer.judges());
+        Self { observers, wants: self.wants, judged, pending: self.pending.clone(), limit: self.limit }
     }
 
     /// What any of the observers wants.
@@ -37,6 +47,11 @@ impl Hub {
         self.observers.iter().flat_map(|observer| observer.lines()).collect()
     }
 
+    /// Bytes of L1 of single tiles of which any of them wants to see the loads.
+    pub(crate) fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        self.observers.iter().flat_map(|observer| observer.loads()).collect()
+    }
+
     /// Takes events of nodes.
     pub(crate) fn take(&mut self, events: &mut Vec<Event>, now: Cycle) {
         self.pending.append(events);
@@ -45,6 +60,15 @@ impl Hub {
             // What lies ahead of the clock is not sorted again and again.
             self.limit = BATCH + 2 * self.pending.len();
         }
+    }
+
+    /// Whether an observer ends the run, at the end of a window. Whether it does so depends on what
+    /// happened before `now` alone, and windows do not depend on threads.
+    pub(crate) fn ends(&mut self, now: Cycle) -> bool {
+        if self.judged {
+            self.hand_over(now);
+        }
+        self.judged && self.observers.iter().any(|observer| observer.ends())
     }
 
     /// Hands over a note.

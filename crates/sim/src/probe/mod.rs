@@ -25,6 +25,7 @@ pub(crate) use recorder::Recorder;
 use crate::Cycle;
 use std::ops::{BitOr, Range};
 use std::sync::{Arc, Mutex};
+use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
 
 /// Kinds of events.
@@ -51,6 +52,9 @@ impl Wants {
     /// jobs of the unpackers, uses of Dst and of the configuration.
     pub const COPROCESSOR: Self = Self(64);
 
+    /// Every instruction that the coprocessor executes ([`What::Tensix`]).
+    pub const TENSIX: Self = Self(64);
+
     /// Whether it includes all of `other`.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
@@ -74,6 +78,20 @@ pub trait Observer: Send {
     fn lines(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
+    /// Whether it may end the run, asked once: it then gets its events at the end of each window.
+    fn judges(&self) -> bool {
+        false
+    }
+    /// Whether it ends the run, asked at the end of each window if it judges.
+    fn ends(&self) -> bool {
+        false
+    }
+    /// Addresses of L1 of single tiles, of which it wants to see the loads of cores without
+    /// [`Wants::ACCESSES`]: rings that a kernel takes its commands from. Asked whenever a command
+    /// queue is about to start ([`Note::Queue`]).
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        Vec::new()
+    }
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
@@ -94,6 +112,15 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn lines(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.lines())
+    }
+    fn judges(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.judges())
+    }
+    fn ends(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.ends())
+    }
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        self.lock().map_or(Vec::new(), |observer| observer.loads())
     }
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {

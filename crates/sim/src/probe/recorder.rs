@@ -4,6 +4,7 @@ use super::counts::Counts;
 use super::gates::Gates;
 use super::{Agent, Event, Spot, Unit, Wants, What};
 use crate::Cycle;
+use std::ops::Range;
 use tilework_abi::tensix::Processor;
 
 /// The events of a tile since it was last asked.
@@ -11,6 +12,8 @@ use tilework_abi::tensix::Processor;
 pub(crate) struct Recorder {
     spot: Spot,
     wants: Wants,
+    /// Bytes of L1 of which all loads are recorded.
+    loads: Vec<Range<u32>>,
     pub(crate) events: Vec<Event>,
     /// Of each core, when instructions are counted.
     counts: Option<Box<[Counts; 5]>>,
@@ -23,7 +26,15 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Records nothing yet.
     pub(crate) fn new(spot: Spot) -> Self {
-        Self { spot, wants: Wants::NOTHING, events: Vec::new(), counts: None, working: Vec::new(), gates: None }
+        Self {
+            spot,
+            wants: Wants::NOTHING,
+            loads: Vec::new(),
+            events: Vec::new(),
+            counts: None,
+            working: Vec::new(),
+            gates: None,
+        }
     }
 
     /// Records these kinds of events from now on.
@@ -38,6 +49,24 @@ impl Recorder {
     #[inline]
     pub(crate) fn wants(&self, wants: Wants) -> bool {
         self.wants.has(wants)
+    }
+
+    /// Records all loads from these bytes of L1 from now on, and from no others unless all
+    /// accesses are recorded.
+    pub(crate) fn set_loads(&mut self, loads: Vec<Range<u32>>) {
+        self.loads = loads;
+    }
+
+    /// Whether loads from some bytes are recorded.
+    #[inline]
+    pub(crate) fn has_loads(&self) -> bool {
+        !self.loads.is_empty()
+    }
+
+    /// Whether a load from this address is recorded.
+    #[inline]
+    pub(crate) fn wants_load(&self, addr: u32) -> bool {
+        self.wants(Wants::ACCESSES) || self.loads.iter().any(|range| range.contains(&addr))
     }
 
     /// Records an event.

@@ -39,7 +39,7 @@ pub(super) const XMOV: u32 = cfg::THCON_SEC_REG6_SOURCE_ADDRESS.word as u32;
 pub(super) type Refusal = (FaultClass, &'static str);
 
 /// The configuration of a tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Config {
     banks: [[u32; BANK as usize]; 2],
     threads: [[u16; THREAD as usize]; 3],

@@ -49,7 +49,7 @@ const VECTOR: usize = FIRST_UNPACKER + UNPACKERS;
 const AGENTS: usize = VECTOR + 1;
 
 /// One thread.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
     pub(super) front: FrontEnd,
     /// The latched wait instruction.
@@ -88,7 +88,7 @@ pub(super) struct Retry {
 }
 
 /// When each unit takes the next instruction, from whichever thread.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Units {
     /// The cycle after the last semaphore access or latched wait.
     pub(super) sync: Cycle,
@@ -113,7 +113,7 @@ pub(super) enum Issue {
 }
 
 /// The coprocessor of a tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Coprocessor {
     pub(super) threads: [Thread; THREADS],
     pub(super) units: Units,
@@ -213,7 +213,14 @@ impl Coprocessor {
     /// From now on counts what it executes.
     pub(super) fn count_modes(&mut self) {
         self.executed.get_or_insert_default();
-        self.threads.iter_mut().for_each(|t| t.front.executed = Some(Vec::new()));
+        self.tell_expanders();
+    }
+
+    /// From now on what the expanders execute themselves is told as well.
+    pub(super) fn tell_expanders(&mut self) {
+        for thread in &mut self.threads {
+            thread.front.executed.get_or_insert_default();
+        }
     }
 
     /// Thread `thread` must look again at cycle `at`.
@@ -396,8 +403,11 @@ impl Coprocessor {
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
-        if let (Some(executed), Some(done)) = (&mut self.executed, &mut t.front.executed) {
-            done.drain(..).for_each(|insn| executed.count(insn));
+        for (insn, origin) in t.front.executed.iter_mut().flat_map(|done| done.drain(..)) {
+            if let Some(executed) = &mut self.executed {
+                executed.count(insn);
+            }
+            outside.executes(now, thread, insn, origin);
         }
         let next = if passed || advanced { now + 1 } else { later };
         let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
@@ -457,6 +467,7 @@ impl Coprocessor {
                 self.threads[thread].front.pass();
                 self.passed += 1;
                 self.tell_work(insn, thread, now, outside);
+                outside.executes(now, thread, insn, origin);
                 if outside.is_watched() {
                     self.tell_passed(Attempt { thread, now, insn, origin }, outside);
                 }

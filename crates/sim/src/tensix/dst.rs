@@ -81,7 +81,7 @@ pub(super) enum Writer {
 }
 
 /// Dst.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Dst {
     bits: Box<[Row16]>,
     /// By row of the storage: it holds something.

@@ -61,6 +61,7 @@ enum Replaying {
 }
 
 /// What a front end holds.
+#[derive(Clone)]
 pub(super) struct Queued<I> {
     pub(super) insns: I,
     /// A `MOP` is being expanded.
@@ -70,7 +71,7 @@ pub(super) struct Queued<I> {
 }
 
 /// One thread's front end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct FrontEnd {
     first: VecDeque<Entry>,
     /// How many `MOP`s are in it.
@@ -86,7 +87,7 @@ pub(super) struct FrontEnd {
     passed: usize,
     bugs: Bugs,
     /// What the expanders have executed themselves, if someone asks.
-    pub(super) executed: Option<Vec<Insn>>,
+    pub(super) executed: Option<Vec<(Insn, Origin)>>,
 }
 
 impl Default for FrontEnd {
@@ -266,7 +267,7 @@ impl FrontEnd {
     /// An expander has executed this instruction.
     fn note(&mut self, entry: Entry) {
         if let Some(executed) = &mut self.executed {
-            executed.push(entry.insn);
+            executed.push((entry.insn, entry.origin));
         }
     }
 

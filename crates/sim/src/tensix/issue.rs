@@ -211,7 +211,15 @@ impl Coprocessor {
                 self.issue_semaphores(at, insn.semaphore_mask(), outside, |s| s.init(value, max))
             }
             insn::SyncOp::Sempost(insn) => {
-                self.issue_semaphores(at, insn.semaphore_mask(), outside, sync::Semaphore::post)
+                let mask = insn.semaphore_mask();
+                let lost =
+                    (0..self.semaphores.len()).filter(|i| mask >> i & 1 != 0 && self.semaphores[*i].loses_post());
+                let lost = lost.fold(0u8, |all, i| all | 1 << i);
+                let issue = self.issue_semaphores(at, mask, outside, sync::Semaphore::post)?;
+                if lost != 0 && matches!(issue, Issue::Passed) {
+                    outside.lost_posts(at.now, at.origin, lost);
+                }
+                Ok(issue)
             }
             insn::SyncOp::Semget(insn) => {
                 self.issue_semaphores(at, insn.semaphore_mask(), outside, sync::Semaphore::get)

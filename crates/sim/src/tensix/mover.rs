@@ -83,7 +83,7 @@ struct Job {
 }
 
 /// The mover.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mover {
     job: Option<Job>,
     queue: VecDeque<Command>,

@@ -12,7 +12,7 @@ use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
-use crate::noc::Outbox;
+use crate::noc::{Outbox, wraps};
 use crate::probe::{Agent, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
@@ -337,10 +337,10 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         self.store_register(at, pc, addr, width, value)
     }
 
-    /// Records a load, if loads are recorded.
+    /// Records a load, if loads from there are recorded.
     #[inline(always)]
     fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if self.records() {
+        if PROBED && self.shared.fabric.recorder.as_ref().is_some_and(|recorder| recorder.wants_load(addr)) {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
             self.record(at, pc, What::Load { addr, bytes: width.bytes() as u8, value: load.value, cached });
         }
@@ -401,7 +401,10 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         }
     }
 
-    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+    fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        if self.records() && self.shared.fabric.stale_code.at(self.core, pc) {
+            self.record(at, pc, What::StaleCode);
+        }
         self.shared.fabric.code(pc)
     }
 
@@ -457,14 +460,20 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
         if self.records() {
             self.record(at, pc, What::Atomic { addr, value: old });
+            if op == Amo::Add && wraps(old, value, u32::MAX) {
+                self.record(at, pc, What::Wrapped { addr, value: old, added: value });
+            }
         }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle, pc: u32) -> u32 {
+    fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
         if self.records() {
             self.record(at, pc, What::Fence);
+            if code {
+                self.shared.fabric.stale_code.emptied(self.core);
+            }
         }
         self.ports.own.l0.flush();
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)

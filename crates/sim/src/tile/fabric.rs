@@ -7,10 +7,11 @@
 use super::code::{CodeBook, TileCode};
 use super::debug::DebugRegs;
 use super::speculation::StoreLog;
+use super::stale_code::StaleCode;
 use super::streams::Streams;
 use super::wake;
 use crate::noc::Start;
-use crate::probe::{Recorder, Unit, Wants};
+use crate::probe::{Agent, Recorder, Unit, Wants, What};
 use crate::tensix::Origin;
 use crate::{Fault, FaultClass};
 use std::ops::Range;
@@ -73,8 +74,38 @@ pub(super) struct Fabric {
     pub(super) log: StoreLog,
     /// What observers of the chip will be told.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// Code that was written after cores had fetched it, and whose instruction caches may have it
+    /// as it was; kept while somebody observes accesses.
+    pub(super) stale_code: StaleCode,
     /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
     pub(super) acting: Option<(Cycle, Unit, Origin)>,
+}
+
+impl Clone for Fabric {
+    /// L1 is large, and mostly never written.
+    fn clone(&self) -> Self {
+        let l1 = crate::sparse::copy_of(&self.l1[..]).into_boxed_slice().try_into();
+        Self {
+            l1: l1.unwrap_or_else(|_| unreachable!("a copy is as long as L1")),
+            flags: self.flags.clone(),
+            code: self.code.clone(),
+            code_generation: self.code_generation,
+            streams: self.streams.clone(),
+            debug: self.debug.clone(),
+            watched_lines: self.watched_lines.clone(),
+            watched_classes: self.watched_classes,
+            any_class: self.any_class,
+            sleepers: self.sleepers,
+            wake: self.wake,
+            started: self.started.clone(),
+            reset_changed: self.reset_changed,
+            pc_buf_override: self.pc_buf_override,
+            log: self.log.clone(),
+            recorder: self.recorder.clone(),
+            stale_code: self.stale_code.clone(),
+            acting: self.acting,
+        }
+    }
 }
 
 impl Fabric {
@@ -96,6 +127,7 @@ impl Fabric {
             pc_buf_override: None,
             log: StoreLog::default(),
             recorder: None,
+            stale_code: StaleCode::default(),
             acting: None,
         }
     }
@@ -160,9 +192,12 @@ impl Fabric {
             }
         }
         self.code_generation += u64::from(changed);
+        if changed && self.records_accesses() {
+            self.stale_code.changed(addr, len);
+        }
     }
 
-    /// The decoded page at `pc` (aligned to a page).
+    /// The decoded page with `pc`.
     pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
         let number = (pc / CODE_PAGE_BYTES) as usize;
         if let Some(page) = self.code.get(number) {
@@ -173,13 +208,23 @@ impl Fabric {
                 .at_addr(u64::from(pc)));
         };
         let page = self.code.decode(number, bytes);
-        for line in pc / LINE..(pc + CODE_PAGE_BYTES) / LINE {
+        let first = pc / CODE_PAGE_BYTES * (CODE_PAGE_BYTES / LINE);
+        for line in first..first + CODE_PAGE_BYTES / LINE {
             self.flags[line as usize] |= CODE;
         }
         Ok(page)
     }
 
     // Observers
+
+    /// Records an atomic of NoC `noc` that counts past the width of its word.
+    pub(super) fn observe_atomic(&mut self, at: Cycle, noc: u8, wrapped: Option<(u32, u32, u32)>) {
+        if let (Some((addr, value, added)), Some(recorder)) = (wrapped, &mut self.recorder)
+            && recorder.wants(Wants::ACCESSES)
+        {
+            recorder.record(at, Agent::Niu(noc), 0, What::Wrapped { addr, value, added });
+        }
+    }
 
     /// Observers want to see the stores of cores to these addresses of L1.
     pub(super) fn observe(&mut self, addrs: Range<u32>) {
@@ -207,7 +252,7 @@ impl Fabric {
     /// Whether the cores run through the interpreter that sees every instruction.
     #[inline]
     pub(super) fn probes_instructions(&self) -> bool {
-        self.recorder.as_ref().is_some_and(|r| r.wants(Wants::ACCESSES) || r.wants(Wants::COUNTS))
+        self.recorder.as_ref().is_some_and(|r| r.wants(Wants::ACCESSES) || r.wants(Wants::COUNTS) || r.has_loads())
     }
 
     // Sleepers

@@ -26,6 +26,7 @@ mod port;
 #[cfg(test)]
 mod register_tests;
 mod speculation;
+mod stale_code;
 mod streams;
 mod tensix;
 #[cfg(test)]
@@ -80,6 +81,7 @@ pub enum Activity {
     },
 }
 
+#[derive(Clone)]
 struct Slot {
     core: Core,
     activity: Activity,
@@ -126,6 +128,7 @@ pub(crate) struct TileStats {
 }
 
 /// A Tensix tile.
+#[derive(Clone)]
 pub(crate) struct Tile {
     xy: NocXy,
     slots: [Slot; 5],
@@ -186,10 +189,20 @@ impl Tile {
         let recorder =
             self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
         recorder.set_wants(wants);
+        if wants.has(Wants::TENSIX) {
+            self.shared.tensix.tell_expanders();
+        }
         lines.iter().for_each(|line| self.shared.fabric.observe(line.clone()));
         // A core that speculates would record what may not happen.
         self.confirm();
         self.speculation.enabled = false;
+    }
+
+    /// Records from now on the loads from these bytes of L1.
+    pub(crate) fn observe_loads(&mut self, loads: Vec<Range<u32>>) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.set_loads(loads);
+        }
     }
 
     /// Records what `what` says of core `i`, at its cycle.
@@ -453,6 +466,7 @@ impl Tile {
             } else if !held && was_held {
                 let keep = self.shared.fabric.debug.keeps_local(core);
                 self.ports[i].reset(keep);
+                self.shared.fabric.stale_code.emptied(core);
                 self.ports[i].code_seen = self.shared.fabric.code_generation;
                 self.shared.tensix.release_core(core, at);
                 let pc = self.shared.fabric.debug.reset_pc(core);

@@ -10,6 +10,7 @@ use crate::probe::{Agent, Passing, Unit, Wants, What};
 use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::insn::Insn;
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
@@ -88,6 +89,24 @@ impl Outside for Reach<'_> {
     fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
         if self.fabric.recorder.is_some() {
             self.fabric.acting = Some((at, unit, origin));
+        }
+    }
+    fn lost_posts(&mut self, at: Cycle, origin: Origin, semaphores: u8) {
+        if let (Some(core), Some(pc), Some(recorder)) = (origin.core(), origin.pc(), &mut self.fabric.recorder)
+            && recorder.wants(Wants::ACCESSES)
+        {
+            for semaphore in (0..8).filter(|i| semaphores >> i & 1 != 0) {
+                recorder.record(at, Agent::Core(core), pc, What::PostLost { semaphore });
+            }
+        }
+    }
+    #[inline]
+    fn executes(&mut self, at: Cycle, thread: usize, insn: Insn, origin: Origin) {
+        if let Some(recorder) = &mut self.fabric.recorder
+            && recorder.wants(Wants::TENSIX)
+            && let (Some(core), Some(pc)) = (origin.core(), origin.pc())
+        {
+            recorder.record(at, Agent::Core(core), pc, What::Tensix { thread: thread as u8, word: insn.word() });
         }
     }
     #[inline]

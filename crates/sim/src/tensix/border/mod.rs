@@ -246,6 +246,12 @@ impl Tensix {
         Ok(())
     }
 
+    /// The semaphore whose post a store of `value` at `addr` by `core` would be, if it would be lost.
+    pub(crate) fn lost_post(&self, core: Processor, addr: u32, value: u32) -> Option<u8> {
+        let Ok(Target::Semaphore(i)) = decode(core, addr) else { return None };
+        (value & 1 == 0 && self.coprocessor.semaphores[i].loses_post()).then_some(i as u8)
+    }
+
     /// Stores the word `value` at `addr`, if that is a GPR of the Tensix thread whose core `core`
     /// is, and nothing that this core pushed can make it wait. False, and nothing is done:
     /// [`Tensix::store`] is the way.

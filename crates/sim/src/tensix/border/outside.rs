@@ -3,6 +3,7 @@
 use super::Origin;
 use crate::probe::{Passing, Unit, What};
 use crate::{Cycle, Fault};
+use tilework_abi::tensix::insn::Insn;
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
 pub(crate) trait Outside {
@@ -40,6 +41,16 @@ pub(crate) trait Outside {
     #[inline]
     fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
         let _ = (at, unit, origin);
+    }
+    /// An instruction of this origin has posted semaphores that have their largest value, a bit
+    /// each: the posts are lost.
+    fn lost_posts(&mut self, at: Cycle, origin: Origin, semaphores: u8) {
+        let _ = (at, origin, semaphores);
+    }
+    /// An instruction of this origin has passed, for observers.
+    #[inline]
+    fn executes(&mut self, at: Cycle, thread: usize, insn: Insn, origin: Origin) {
+        let _ = (at, thread, insn, origin);
     }
     /// Whether anybody observes.
     #[inline]

@@ -30,7 +30,7 @@ use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{MatrixOp, settings};
 
 /// The matrix unit's state.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Matrix {
     pub(super) rwcs: [Rwc; 3],
     schedule: Schedule,

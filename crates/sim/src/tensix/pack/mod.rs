@@ -42,7 +42,7 @@ use tilework_abi::tensix::insn::{Pacr, settings};
 const RESETS_CONTEXT: u32 = 2;
 
 /// The packer's state.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Packer {
     data: Stream,
     exponents: Stream,
@@ -72,7 +72,7 @@ pub(super) struct Packer {
 
 /// How much it has packed, in units of 16 bytes (WormholeB0/TensixTile/TDMA-RISC.md). That a size
 /// counts whatever the tile's streams write is not documented.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sizes {
     /// Of the tile that has not ended.
     open: u16,

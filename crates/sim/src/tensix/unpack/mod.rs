@@ -49,7 +49,7 @@ const CLEAR_TO: [&str; 4] = ["zero", "minus infinity", "one", "UNP_NOP_REG_CLR_V
 const SET_DVALID: u32 = 7;
 
 /// What an instruction does when its turn has come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Work {
     /// Moves data.
     Move(Plan),
@@ -61,7 +61,7 @@ enum Work {
 }
 
 /// An instruction in an unpacker's pipeline.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Job {
     at: Attempt,
     /// It starts in this cycle at the earliest.
@@ -72,7 +72,7 @@ struct Job {
 }
 
 /// One unpacker.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Unpacker {
     /// By thread: `ContextCounter` and `SrcRow`.
     counters: [u32; THREADS],
@@ -85,7 +85,7 @@ struct Unpacker {
 }
 
 /// Both unpackers.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unpackers {
     units: [Unpacker; UNPACKERS],
     /// The next `UNPACR` can start then.
