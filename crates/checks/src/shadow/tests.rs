@@ -70,6 +70,7 @@ impl Bench {
         bench.note(Note::Launch(Arc::new(LaunchNote {
             number: 0,
             queue: None,
+            tag: None,
             program: "p".into(),
             host_assigned_id: 0,
             cores: cores.clone(),
