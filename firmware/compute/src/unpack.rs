@@ -109,6 +109,9 @@ const TILE_TO_DST: u32 = Unpacr::build().multi_context_mode(true).last(true).wor
 /// The matrix unit gets SrcB as zeros.
 const ZERO_B: u32 = UnpacrNop::build().which_unpacker(1).set_dvalid(true).unpack_pop(CLEAR).word();
 
+/// The matrix unit gets SrcA as zeros.
+const ZERO_A: u32 = UnpacrNop::build().which_unpacker(0).set_dvalid(true).unpack_pop(CLEAR).word();
+
 /// The word that sets the face of the input.
 const fn face(units: u32, face: u32) -> u32 {
     Setadczw::build().cnt_set_mask(units).ch0_z(face).bit_mask(1).word()
@@ -170,14 +173,14 @@ impl Unpacker {
     }
 
     /// Unpacker 0 writes to Dst, or to SrcA.
-    #[inline(always)]
+    #[inline(never)]
     fn target(&mut self, dst: bool) {
         ttinsn!(stall(block::CFG, until::UNPACK));
         Word::of(cfg::SRCA_SET_BASE, 0).with(cfg::SRCA_SET_SETOVRDWITHADDR, (!dst).into()).write();
-        for (to_dst, address) in TO_DST.into_iter().zip(DESTINATIONS) {
-            set(to_dst, dst.into());
-            set(address, BEFORE_FIRST_ROW);
-        }
+        set(const { TO_DST[0] }, dst.into());
+        set(const { TO_DST[1] }, dst.into());
+        set(const { DESTINATIONS[0] }, BEFORE_FIRST_ROW);
+        set(const { DESTINATIONS[1] }, BEFORE_FIRST_ROW);
         self.to_dst = dst;
     }
 
@@ -233,13 +236,25 @@ impl Unpacker {
         }
         ttinsn!(ALL_FACES_0);
         let row = self.half + tile * TILE_ROWS;
-        set(DESTINATIONS[self.context.index()], BEFORE_FIRST_ROW + row * COLUMNS);
+        let at = BEFORE_FIRST_ROW + row * COLUMNS;
+        if self.context.index() == 0 {
+            set(const { DESTINATIONS[0] }, at);
+        } else {
+            set(const { DESTINATIONS[1] }, at);
+        }
         ttinsn!(DST_FREE.wait(block::UNPACK | block::SYNC, While::Zero));
         ttinsn!(DST_FREE.get());
         ttinsn!(stall(block::UNPACK, until::CFG));
         self.with_addresses([Some(a), None], || ttinsn!(TILE_TO_DST));
         ttinsn!(stall(block::SYNC, until::UNPACK));
         ttinsn!(DST_TAKEN.post());
+    }
+
+    /// Gives both banks to the matrix unit.
+    #[inline(always)]
+    pub(crate) fn give_banks(&self) {
+        ttinsn!(ZERO_A);
+        ttinsn!(ZERO_B);
     }
 
     /// A tile face by face, transposed if rows are reduced, and row 0 of each face of B.

@@ -25,7 +25,7 @@ sources! {
         "src/tensix/insn/front.rs" "src/tensix/insn/matrix.rs" "src/tensix/insn/misc.rs"
         "src/tensix/insn/mod.rs" "src/tensix/insn/mode.rs" "src/tensix/insn/pack.rs"
         "src/tensix/insn/row.rs" "src/tensix/insn/scalar.rs" "src/tensix/insn/sync.rs"
-        "src/tensix/insn/text.rs" "src/tensix/insn/vector.rs" "src/tlb.rs";
+        "src/tensix/insn/text.rs" "src/tensix/insn/vector.rs" "src/tlb.rs" "src/walk.rs";
     "firmware/rt":
         "Cargo.toml" "src/cb.rs" "src/context.rs" "src/dram.rs" "src/globals.rs" "src/lib.rs" "src/niu.rs"
         "src/noc.rs" "src/print.rs" "src/reg.rs" "src/sem.rs" "src/start.rs" "src/worker.rs";
