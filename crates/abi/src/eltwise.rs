@@ -37,7 +37,7 @@ pub enum Kind {
 
 /// Images of the math thread, of which each has room for a part of the functions: a bit each.
 pub mod image {
-    /// `functions`: functions of numbers, and folds.
+    /// `functions`: functions of numbers, folds, random numbers, transposes.
     pub const FUNCTIONS: u32 = 1 << 0;
     /// `special`: further functions of numbers.
     pub const SPECIAL: u32 = 1 << 1;
@@ -117,10 +117,10 @@ functions! {
     4 Silu "silu" Unary 0 FUNCTIONS "x / (1 + e^-x).";
     5 Gelu "gelu" Unary 0 FUNCTIONS "x times the normal distribution at x.";
     6 GeluTanh "gelu_tanh" Unary 0 SPECIAL "The same by a hyperbolic tangent.";
-    7 Tanh "tanh" Unary 0 NUMBERS "The hyperbolic tangent.";
+    7 Tanh "tanh" Unary 0 FUNCTIONS "The hyperbolic tangent.";
     8 Elu "elu" Unary 1 SPECIAL "x, or the number times e^x - 1 where x is negative.";
     9 Reciprocal "reciprocal" Unary 0 NUMBERS "1 / x.";
-    10 Rsqrt "rsqrt" Unary 1 NUMBERS "1 / sqrt(x + the number).";
+    10 Rsqrt "rsqrt" Unary 1 FUNCTIONS "1 / sqrt(x + the number).";
     11 Sqrt "sqrt" Unary 0 NUMBERS "sqrt(x).";
     12 Log "log" Unary 0 NUMBERS "The natural logarithm.";
     13 IntegerPower "integer_power" Unary 1 SPECIAL "x to the power of the number, an unsigned integer.";
@@ -135,10 +135,10 @@ functions! {
     22 Abs "abs" Unary 0 ALL "The magnitude.";
     23 Negative "neg" Unary 0 ALL "-x.";
     24 Sign "sign" Unary 0 NUMBERS "1, -1, or 0 for zeros.";
-    25 Round "round" Unary 0 NUMBERS "The nearest integer; the even one of two.";
-    26 Floor "floor" Unary 0 NUMBERS "The next integer below.";
-    27 Ceil "ceil" Unary 0 NUMBERS "The next integer above.";
-    28 Trunc "trunc" Unary 0 NUMBERS "The next integer towards zero.";
+    25 Round "round" Unary 0 FUNCTIONS "The nearest integer; the even one of two.";
+    26 Floor "floor" Unary 0 FUNCTIONS "The next integer below.";
+    27 Ceil "ceil" Unary 0 FUNCTIONS "The next integer above.";
+    28 Trunc "trunc" Unary 0 FUNCTIONS "The next integer towards zero.";
     29 IsZero "eqz" Unary 0 ALL "1 where x = 0, else 0.";
     30 IsNotZero "nez" Unary 0 ALL "1 where x /= 0, else 0.";
     31 IsNegative "ltz" Unary 0 ALL "1 where x < 0, else 0.";
@@ -229,14 +229,14 @@ functions! {
         "Where `c` is larger than `a`, it becomes `a`, and `b` its place: 32 times the iteration plus the column, or \
          the row if the number is 1, as Int32.";
     115 ArgSmallest "arg_smallest" Place 1 INTEGERS "The same where `c` is smaller.";
-    116 Cumulative "cumulative" Place 1 INTEGERS
+    116 Cumulative "cumulative" Place 1 FUNCTIONS
         "Running sums (0) or products (1) down the columns, on from the iteration before in iterations of a run.";
     117 Load "load" Load 0 ALL "Operand `a`.";
     118 AddTiles "add_tiles" LoadTwo 1 ALL "Operand `a` plus operand `b`, with what SrcA and SrcB have.";
     119 SubtractTiles "sub_tiles" LoadTwo 1 ALL "Operand `a` minus operand `b`, likewise.";
     120 MultiplyTiles "mul_tiles" LoadTwo 1 ALL "Operand `a` times operand `b`, likewise; all bits of both.";
     121 Store "store" Store 0 ALL "Slot `a` to result `out`.";
-    122 Transpose "transpose" Tile 0 ALL "Rows become columns, with all bits of Dst.";
+    122 Transpose "transpose" Tile 0 FUNCTIONS "Rows become columns, with all bits of Dst.";
 }
 
 /// How the second operand of the matrix unit is spread over the tile of the first.

@@ -7,7 +7,7 @@
 use crate::program::vector::Prepared;
 use crate::thread::Thread;
 use crate::{Binary, Broadcast, Cb, Compute, Fidelity, Format};
-use tilework_abi::eltwise::{Function, NUMBERS, OPERANDS, RESULTS, When, Word, arg, spread};
+use tilework_abi::eltwise::{Function, NUMBERS, OPERANDS, RESULTS, When, Word, arg, image, spread};
 use tilework_rt::reg::stop;
 
 mod vector;
@@ -232,7 +232,7 @@ impl<'a, T: Thread, const IMAGE: u32> Program<'a, T, IMAGE> {
             let loads = [Function::Load, Function::AddTiles, Function::SubtractTiles, Function::MultiplyTiles];
             if loads.into_iter().any(|function| word.is(function)) {
                 self.load(k, word, numbers[0], slots);
-            } else if word.is(Function::Transpose) {
+            } else if IMAGE == image::FUNCTIONS && word.is(Function::Transpose) {
                 if T::MATH {
                     self.prepared.plain(k);
                 }

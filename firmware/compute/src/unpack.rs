@@ -173,8 +173,20 @@ impl Unpacker {
     }
 
     /// Unpacker 0 writes to Dst, or to SrcA.
-    #[inline(never)]
+    #[inline(always)]
     fn target(&mut self, dst: bool) {
+        ttinsn!(stall(block::CFG, until::UNPACK));
+        Word::of(cfg::SRCA_SET_BASE, 0).with(cfg::SRCA_SET_SETOVRDWITHADDR, (!dst).into()).write();
+        for (to_dst, address) in TO_DST.into_iter().zip(DESTINATIONS) {
+            set(to_dst, dst.into());
+            set(address, BEFORE_FIRST_ROW);
+        }
+        self.to_dst = dst;
+    }
+
+    /// [`Unpacker::target`] for kernels that change it often: it is there once.
+    #[inline(never)]
+    fn target_of_tiles(&mut self, dst: bool) {
         ttinsn!(stall(block::CFG, until::UNPACK));
         Word::of(cfg::SRCA_SET_BASE, 0).with(cfg::SRCA_SET_SETOVRDWITHADDR, (!dst).into()).write();
         set(const { TO_DST[0] }, dst.into());
@@ -182,6 +194,13 @@ impl Unpacker {
         set(const { DESTINATIONS[0] }, BEFORE_FIRST_ROW);
         set(const { DESTINATIONS[1] }, BEFORE_FIRST_ROW);
         self.to_dst = dst;
+    }
+
+    /// [`Unpacker::source`] likewise.
+    #[inline(never)]
+    fn source_of_tiles(&mut self, transposed: bool) {
+        self.target_of_tiles(false);
+        set(cfg::THCON_SEC_REG2_HALOIZE_MODE, transposed.into());
     }
 
     /// Goes to the other half of Dst.
@@ -192,7 +211,7 @@ impl Unpacker {
 
     /// Two tiles face by face, and how B is spread over A.
     pub(crate) fn init_two(&mut self, broadcast: Broadcast) {
-        self.source(false);
+        self.source_of_tiles(false);
         ttinsn!(count(A | B, FACE));
         match broadcast {
             Broadcast::None => Mop::of_two(2, 2, NEXT_A, NEXT_B),
@@ -207,7 +226,7 @@ impl Unpacker {
 
     /// One tile face by face, or its transpose; SrcB is zero.
     pub(crate) fn init_one(&mut self, transpose: bool) {
-        self.source(transpose);
+        self.source_of_tiles(transpose);
         ttinsn!(count(A, FACE));
         if transpose {
             // Faces 0 and 2, then 1 and 3.
@@ -220,7 +239,7 @@ impl Unpacker {
     /// Copies of tiles of this format: whole tiles to Dst if it takes all of their bits.
     pub(crate) fn init_copy(&mut self, format: Format) {
         if format.goes_to_dst(self.wide) {
-            self.target(true);
+            self.target_of_tiles(true);
             set(cfg::THCON_SEC_REG2_HALOIZE_MODE, 0);
             ttinsn!(count(A, FACES * FACE));
         } else {
@@ -236,12 +255,7 @@ impl Unpacker {
         }
         ttinsn!(ALL_FACES_0);
         let row = self.half + tile * TILE_ROWS;
-        let at = BEFORE_FIRST_ROW + row * COLUMNS;
-        if self.context.index() == 0 {
-            set(const { DESTINATIONS[0] }, at);
-        } else {
-            set(const { DESTINATIONS[1] }, at);
-        }
+        set(DESTINATIONS[self.context.index()], BEFORE_FIRST_ROW + row * COLUMNS);
         ttinsn!(DST_FREE.wait(block::UNPACK | block::SYNC, While::Zero));
         ttinsn!(DST_FREE.get());
         ttinsn!(stall(block::UNPACK, until::CFG));

@@ -70,12 +70,14 @@ impl Prepared {
             UNARY => {
                 let special = if IMAGE == image::SPECIAL { special(word, numbers) } else { None };
                 let function = special.unwrap_or_else(|| unary::<IMAGE>(word, numbers));
-                self.prepare_unary(k, function);
+                self.prepare_unary::<T, IMAGE>(k, function);
                 k.math.on_tiles(|wide| {
                     if IMAGE == image::SPECIAL && special.is_some() {
                         function.special_tile(wide, [a, out]);
-                    } else {
+                    } else if IMAGE == image::FUNCTIONS {
                         function.tile_of_most(wide, [a, out]);
+                    } else {
+                        function.common_tile(wide, [a, out]);
                     }
                 });
             }
@@ -108,6 +110,11 @@ impl Prepared {
                 k.integer_tiles(integer_binary(word), integers(word), a, b, out);
             }
             FOLD if IMAGE != image::SPECIAL => self.fold(k, word, numbers, a),
+            PLACE if IMAGE == image::FUNCTIONS && word.is(Function::Cumulative) => {
+                self.prepare(k, For::Cumulative);
+                let op = if numbers[0] == 0 { Cumulative::Sum } else { Cumulative::Product };
+                k.cumulative_tile(op, a, at.number == 0);
+            }
             PLACE if IMAGE == image::INTEGERS => self.place(k, word, numbers, at, [a, b, c]),
             TILE => self.tile(k, word, numbers, [a, out]),
             _ => stop(),
@@ -134,11 +141,11 @@ impl Prepared {
     }
 
     /// The same for a function of one tile.
-    fn prepare_unary<T: Thread>(&mut self, k: &mut Compute<T>, function: Unary) {
+    fn prepare_unary<T: Thread, const IMAGE: u32>(&mut self, k: &mut Compute<T>, function: Unary) {
         let wanted = For::Unary(function);
         if self.now != Some(wanted) {
             k.unary_init(function);
-            if matches!(function, Unary::Uniform(..) | Unary::Dropout(..)) {
+            if IMAGE == image::FUNCTIONS && matches!(function, Unary::Uniform(..) | Unary::Dropout(..)) {
                 k.rand_tile_init(self.seed);
                 self.seed = self.seed.wrapping_add(NEXT_SEED);
             }
@@ -201,7 +208,7 @@ impl Prepared {
         k.math.on_tiles(|wide| sfpu::fold(rows, folded(x), of, wide, a));
     }
 
-    /// Places, and running sums.
+    /// Places.
     #[inline(always)]
     fn place<T: Thread>(
         &mut self,
@@ -212,12 +219,8 @@ impl Prepared {
         [a, b, c]: [u32; 3],
     ) {
         let Some(function) = word.function() else { stop() };
-        self.prepare(k, if function == Function::Cumulative { For::Cumulative } else { For::Plain });
+        self.prepare(k, For::Plain);
         match function {
-            Function::Cumulative => {
-                let op = if x == 0 { Cumulative::Sum } else { Cumulative::Product };
-                k.cumulative_tile(op, a, at.number == 0);
-            }
             Function::ColumnNumbers | Function::RowNumbers => {
                 k.math.on_tiles(|_| sfpu::numbers(function == Function::RowNumbers, a, x));
             }
@@ -257,9 +260,9 @@ fn unary<const IMAGE: u32>(word: Word, [x, y]: [u32; 2]) -> Unary {
         Function::Sigmoid => Unary::Sigmoid,
         Function::Silu if IMAGE == image::FUNCTIONS => Unary::Silu,
         Function::Gelu if IMAGE == image::FUNCTIONS => Unary::Gelu,
-        Function::Tanh => Unary::Tanh,
+        Function::Tanh if IMAGE == image::FUNCTIONS => Unary::Tanh,
         Function::Reciprocal => Unary::Reciprocal,
-        Function::Rsqrt => Unary::Rsqrt(x),
+        Function::Rsqrt if IMAGE == image::FUNCTIONS => Unary::Rsqrt(x),
         Function::Sqrt => Unary::Sqrt,
         Function::Log => Unary::Log,
         Function::Square => Unary::Square,
@@ -271,10 +274,10 @@ fn unary<const IMAGE: u32>(word: Word, [x, y]: [u32; 2]) -> Unary {
         Function::Abs => Unary::Abs,
         Function::Negative => Unary::Negative,
         Function::Sign => Unary::Sign,
-        Function::Round => Unary::Round,
-        Function::Floor => Unary::Floor,
-        Function::Ceil => Unary::Ceil,
-        Function::Trunc => Unary::Trunc,
+        Function::Round if IMAGE == image::FUNCTIONS => Unary::Round,
+        Function::Floor if IMAGE == image::FUNCTIONS => Unary::Floor,
+        Function::Ceil if IMAGE == image::FUNCTIONS => Unary::Ceil,
+        Function::Trunc if IMAGE == image::FUNCTIONS => Unary::Trunc,
         Function::IsZero => Unary::Test(Test::Zero),
         Function::IsNotZero => Unary::Test(Test::NotZero),
         Function::IsNegative => Unary::Test(Test::Negative),
@@ -285,8 +288,8 @@ fn unary<const IMAGE: u32>(word: Word, [x, y]: [u32; 2]) -> Unary {
         Function::IsInfinite => Unary::Test(Test::Infinite),
         Function::IsFinite => Unary::Test(Test::Finite),
         Function::Fill => Unary::Fill(x),
-        Function::Uniform => Unary::Uniform(x, y),
-        Function::Dropout => Unary::Dropout(x, y),
+        Function::Uniform if IMAGE == image::FUNCTIONS => Unary::Uniform(x, y),
+        Function::Dropout if IMAGE == image::FUNCTIONS => Unary::Dropout(x, y),
         _ => stop(),
     }
 }

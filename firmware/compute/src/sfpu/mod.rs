@@ -353,30 +353,39 @@ impl Unary {
     /// [`Unary::tile`] for functions that are not special.
     #[inline(always)]
     pub(crate) fn tile_of_most(self, wide: bool, tiles: [u32; 2]) {
-        if self.is_plain() { self.plain_tile(wide, tiles) } else { self.curve_tile(wide, tiles) }
+        if self.is_further() { self.further_tile(wide, tiles) } else { self.common_tile(wide, tiles) }
     }
 
-    /// Whether it is a function of [`Unary::plain_tile`].
+    /// [`Unary::tile`] for what images of all kinds have.
     #[inline(always)]
-    const fn is_plain(self) -> bool {
-        !matches!(
+    pub(crate) fn common_tile(self, wide: bool, tiles: [u32; 2]) {
+        if matches!(self, Self::Exp | Self::Sigmoid | Self::Reciprocal | Self::Sqrt | Self::Log) {
+            self.curve_tile(wide, tiles);
+        } else {
+            self.plain_tile(wide, tiles);
+        }
+    }
+
+    /// Whether it is a function of [`Unary::further_tile`].
+    #[inline(always)]
+    const fn is_further(self) -> bool {
+        matches!(
             self,
-            Self::Exp
-                | Self::Exp2
-                | Self::Sigmoid
+            Self::Exp2
                 | Self::Silu
                 | Self::Gelu
                 | Self::Tanh
-                | Self::Reciprocal
                 | Self::Rsqrt(_)
-                | Self::Sqrt
-                | Self::Log
                 | Self::Uniform(..)
                 | Self::Dropout(..)
+                | Self::Round
+                | Self::Floor
+                | Self::Ceil
+                | Self::Trunc
         )
     }
 
-    /// [`Unary::tile`] for sums, products, signs and rounding.
+    /// [`Unary::tile`] for sums, products, signs and tests.
     #[inline(always)]
     pub(crate) fn plain_tile(self, wide: bool, [from, to]: [u32; 2]) {
         let round = Round { format: number(wide), from, to };
@@ -400,17 +409,13 @@ impl Unary {
             Self::Abs => short!(vector! { magnitude(0, 0); }),
             Self::Negative => short!(vector! { negative(0, 0); }),
             Self::Sign => with!(round::sign()),
-            Self::Round => with!(round::round(To::Nearest)),
-            Self::Floor => with!(round::round(To::Down)),
-            Self::Ceil => with!(round::round(To::Up)),
-            Self::Trunc => with!(round::round(To::Zero)),
             Self::Test(test) => short!(round::test(test)),
             Self::Fill(number) => short!(constant(0, number)),
             _ => {}
         }
     }
 
-    /// [`Unary::tile`] for exponentials, roots, logarithms and random numbers.
+    /// [`Unary::tile`] for exponentials, roots and logarithms.
     #[inline(always)]
     fn curve_tile(self, wide: bool, [from, to]: [u32; 2]) {
         let round = Round { format: number(wide), from, to };
@@ -421,15 +426,33 @@ impl Unary {
         }
         match self {
             Self::Exp => with!(exponential::any_power(true)),
-            Self::Exp2 => with!(exponential::any_power(false)),
             Self::Sigmoid => with!(exponential::sigmoid()),
+            Self::Reciprocal => with!(power::reciprocal()),
+            Self::Sqrt => with!(power::sqrt()),
+            Self::Log => with!(power::log(Base::E, None)),
+            _ => {}
+        }
+    }
+
+    /// [`Unary::tile`] for further activations, rounding and random numbers.
+    #[inline(always)]
+    fn further_tile(self, wide: bool, [from, to]: [u32; 2]) {
+        let round = Round { format: number(wide), from, to };
+        macro_rules! with {
+            ($body:expr) => {
+                map_long(round, |_| $body)
+            };
+        }
+        match self {
+            Self::Round => with!(round::round(To::Nearest)),
+            Self::Floor => with!(round::round(To::Down)),
+            Self::Ceil => with!(round::round(To::Up)),
+            Self::Trunc => with!(round::round(To::Zero)),
+            Self::Exp2 => with!(exponential::any_power(false)),
             Self::Silu => map_long(round, exponential::silu),
             Self::Gelu => map_long(round, exponential::gelu),
             Self::Tanh => map_long(round, exponential::tanh),
-            Self::Reciprocal => with!(power::reciprocal()),
             Self::Rsqrt(_) => with!(power::rsqrt()),
-            Self::Sqrt => with!(power::sqrt()),
-            Self::Log => with!(power::log(Base::E, None)),
             Self::Uniform(..) => with!(random::uniform()),
             Self::Dropout(..) => with!(random::dropout()),
             _ => {}

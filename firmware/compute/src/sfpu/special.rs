@@ -55,6 +55,10 @@ const LOST: i32 = 8;
 pub(super) fn erf(round: Round, complement: bool) {
     vector! {
         magnitude(0, 1);
+        low_half(7, ERFC_END.to_bits());
+        high_half(7, ERFC_END.to_bits());
+        min_max(1, 7);
+        PAUSE;
         mov(ONE, 7);
         min_max(7, 1);
         PAUSE;
