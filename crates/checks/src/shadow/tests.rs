@@ -69,7 +69,6 @@ impl Bench {
         let cb = CbNote { index: 0, name: "0".into(), address: CB, page_size: 64, pages: 2, over: false };
         bench.note(Note::Launch(Arc::new(LaunchNote {
             number: 0,
-            tag: None,
             queue: None,
             tag: None,
             program: "p".into(),
