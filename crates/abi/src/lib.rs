@@ -24,6 +24,7 @@ pub mod msg;
 pub mod noc;
 pub mod pci;
 pub mod print;
+pub mod rearrange;
 pub mod reg;
 mod reg_tile;
 pub mod simlib;
@@ -31,6 +32,7 @@ pub mod stream;
 pub mod telemetry;
 pub mod tensix;
 pub mod tlb;
+pub mod walk;
 
 /// Rounds `value` up to a multiple of `align` (a power of two).
 pub const fn align_up(value: u32, align: u32) -> u32 {

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::files;
-use crate::program::BUILT_IN;
+use crate::program::{BUILT_IN, Schedule};
 use crate::simdir::LIBRARY_BUDGET;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::board::Board;
+use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_checks::{CheckObserver, Checks, Level, RaceObserver};
 use tilework_debugger::DebugLink;
@@ -40,14 +41,9 @@ pub struct Settings {
     pub bugs: Bugs,
     /// Its coprocessors count what they execute.
     pub coverage: bool,
-    /// Packets and cores are late, by the delays of this seed.
-    pub schedule: Option<u64>,
+    /// Packets and cores are late.
+    pub schedule: Option<Schedule>,
 }
-
-/// The longest delay of a packet in cycles: longer than any way through the chip.
-const LATE_PACKETS: Cycle = 1_500;
-/// The longest delay of a core that leaves a poll loop: some hundred instructions.
-const LATE_CORES: Cycle = 400;
 
 impl AnyChip {
     /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
@@ -62,8 +58,8 @@ impl AnyChip {
             None => {
                 let board = board.unwrap_or(Board::P100);
                 let Settings { threads, bugs, coverage, schedule } = settings;
-                let late = schedule.map(|seed| LatePackets { seed, most: LATE_PACKETS });
-                let late_cores = schedule.map(|seed| LateCores { seed, most: LATE_CORES });
+                let late = schedule.map(|late| LatePackets { seed: late.seed.into(), most: late.packets });
+                let late_cores = schedule.map(|late| LateCores { seed: late.seed.into(), most: late.cores });
                 let config = ChipConfig { threads, bugs, coverage, late, late_cores, ..ChipConfig::new(board) };
                 let chip = Chip::new(config);
                 let chip = chip.map_err(not_built)?;
@@ -90,7 +86,8 @@ impl AnyChip {
         if wanted {
             chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
         }
-        let races = (wanted && races).then(|| Arc::new(Mutex::new(RaceObserver::new(board))));
+        let races =
+            (wanted && races).then(|| Arc::new(Mutex::new(RaceObserver::new(board).telling(Arc::clone(checks)))));
         if let Some(races) = &races {
             chip.observe(Box::new(Arc::clone(races)));
         }
@@ -188,6 +185,9 @@ impl HostLink for AnyChip {
     }
     fn settle(&mut self) {
         each!(self, chip => HostLink::settle(chip));
+    }
+    fn peek(&mut self, tile: NocXy, at: u32, out: &mut [u8]) -> bool {
+        each!(self, chip => HostLink::peek(chip, tile, at, out))
     }
     fn inspect(&self) -> Option<&dyn Inspect> {
         each!(self, chip => HostLink::inspect(chip))

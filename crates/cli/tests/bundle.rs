@@ -140,6 +140,34 @@ fn a_fault_has_a_bundle_if_asked_for_and_a_good_run_has_none() {
 }
 
 #[test]
+fn a_run_with_findings_has_a_bundle_that_finds_them_again() {
+    let folder = folder();
+    // Both cores of the example write all pages.
+    let text = std::fs::read_to_string(example("pipeline")).unwrap();
+    assert!(text.contains("split.start(x.pages)"), "{text}");
+    let text = text.replace("split.start(x.pages)", "0");
+    let (input, file) = (example_input("pipeline"), folder.path().join("found.zip"));
+    let asked = ["--input", &input, "--bundle", file.to_str().unwrap(), "--report", "json"];
+    for (more, code) in [(&[][..], 0), (&["--checks", "error"], 1), (&["--checks", "races"], 0)] {
+        let report = run(folder.path(), &text, &[&asked[..], more].concat()).code(code).json();
+        let place = if code == 0 { "/bundle" } else { "/error/bundle" };
+        assert_eq!(report.pointer(place), Some(&json!(file.to_str().unwrap())), "{report:#}");
+        let again = replay(&file, &["--report", "json"]).code(0).json();
+        assert_eq!((&again["end"], &again["same"]), (&json!("findings"), &json!(true)), "{again:#}");
+        let found = |report: &Value| report["checks"]["findings"].clone();
+        if code == 0 {
+            assert!(found(&report).as_array().is_some_and(|found| !found.is_empty()), "{report:#}");
+            assert_eq!(found(&again["report"]), found(&report));
+        } else {
+            assert_eq!(again["report"]["error"]["class"], "findings");
+        }
+        assert!(replay(&file, &[]).code(0).stdout.ends_with("the same end as in the bundle: findings\n"));
+        std::fs::remove_file(&file).unwrap();
+    }
+    assert!(bundles(folder.path()).is_empty(), "findings leave none that nobody asked for");
+}
+
+#[test]
 fn a_bundle_has_kernels_arrays_and_options_and_needs_no_other_file() {
     let (folder, elsewhere) = (folder(), folder());
     let bundle = elsewhere.path().join("all.zip");

@@ -1,6 +1,8 @@
 //! `tilework run --gdb`: a program under a debugger, and that it is the same program.
 
 mod common;
+#[path = "debugger/mi.rs"]
+mod mi;
 #[path = "debugger/rsp.rs"]
 mod rsp;
 #[path = "debugger/session.rs"]
@@ -135,6 +137,104 @@ fn going_back_shows_what_was_there() {
     is_as_without("increment", &run.end().code(0), out.path());
 }
 
+/// What can be seen of the chip where it stands: the cores of the first tiles, what a tile and a
+/// bank hold, a coprocessor, and who waits for what.
+fn seen(gdb: &mut Client) -> Vec<String> {
+    let mut seen: Vec<String> = ["threads 1-2", "threads 1-3", "l1 1-2 0x0 0x8000", "l1 1-3 0x10000 0x8000"]
+        .into_iter()
+        .chain(["dram 0 0x0 0x4000", "coprocessor 1-2 config 0 40", "waiting"])
+        .map(|command| gdb.monitor(command))
+        .collect();
+    for thread in 1..=10 {
+        gdb.select(&format!("{thread:x}"));
+        seen.push(format!("{:x?}", gdb.registers()));
+    }
+    seen
+}
+
+/// The cycle at which the chip stands.
+fn cycle(gdb: &mut Client) -> u64 {
+    let place = gdb.monitor("where");
+    place.split([' ', ':']).nth(1).and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{place}"))
+}
+
+/// Lets the chip go to a cycle, forwards or back.
+fn go(gdb: &mut Client, to: u64, how: &str) {
+    gdb.monitor(&format!("goto {to}"));
+    let mut stop = gdb.ask(how);
+    while stop.contains("library") {
+        gdb.monitor(&format!("goto {to}"));
+        stop = gdb.ask(how);
+    }
+    assert_eq!(cycle(gdb), to, "{stop}");
+}
+
+#[test]
+fn going_back_begins_at_checkpoints_and_shows_what_a_run_from_the_beginning_shows() {
+    let out = folder();
+    let run = Debugged::start("pipeline", out.path(), &[]);
+    let mut gdb = Client::connect(run.port);
+    gdb.ask("?");
+    let first = cycle(&mut gdb);
+    let places: Vec<u64> = (1..=4).map(|n| first + 1_500 * n).collect();
+    for &place in &places {
+        go(&mut gdb, place, "vCont;c");
+    }
+    let kept = gdb.monitor("checkpoints");
+    assert!(kept.starts_with("checkpoints at cycles 0, "), "{kept}");
+    // Another run, which does not go back.
+    let elsewhere = folder();
+    let other = Debugged::start("pipeline", elsewhere.path(), &[]);
+    let mut straight = Client::connect(other.port);
+    straight.ask("?");
+    let expected: Vec<Vec<String>> = places
+        .iter()
+        .map(|&place| {
+            go(&mut straight, place, "vCont;c");
+            seen(&mut straight)
+        })
+        .collect();
+    straight.expect("D", "OK");
+    is_as_without("pipeline", &other.end().code(0), elsewhere.path());
+    for (&place, expected) in places.iter().zip(&expected).rev().skip(1) {
+        go(&mut gdb, place, "bc");
+        assert_eq!(seen(&mut gdb), *expected, "at cycle {place}");
+        let kept = gdb.monitor("checkpoints");
+        let base = kept.lines().find_map(|line| line.strip_prefix("repeated from cycle "));
+        let base: u64 = base.unwrap_or_else(|| panic!("{kept}")).parse().unwrap();
+        assert!(base > 0 && base < place, "{kept}");
+    }
+    gdb.expect("D", "OK");
+    is_as_without("pipeline", &run.end().code(0), out.path());
+}
+
+#[test]
+fn accesses_to_watched_memory_are_met_backwards_in_the_other_order() {
+    let out = folder();
+    let run = Debugged::start("increment", out.path(), &[]);
+    let mut gdb = Client::connect(run.port);
+    gdb.ask("?");
+    assert!(gdb.monitor("watch dram 0 0x0 0x10000 w").starts_with("watching"));
+    let mut met = Vec::new();
+    for _ in 0..6 {
+        gdb.printed.clear();
+        gdb.ask("vCont;c");
+        met.push(gdb.printed.clone());
+    }
+    assert!(met.iter().all(|line| line.contains("DRAM bank 0: ") && line.contains(" written by NIU")), "{met:?}");
+    let mut back = Vec::new();
+    for _ in 1..met.len() {
+        gdb.printed.clear();
+        gdb.ask("bc");
+        back.push(gdb.printed.clone());
+    }
+    back.reverse();
+    assert_eq!(back, met[..met.len() - 1]);
+    gdb.monitor("unwatch");
+    gdb.expect("D", "OK");
+    is_as_without("increment", &run.end().code(0), out.path());
+}
+
 #[test]
 fn memory_registers_and_the_coprocessor_can_be_read_and_changed() {
     let out = folder();
@@ -180,6 +280,35 @@ fn memory_registers_and_the_coprocessor_can_be_read_and_changed() {
     assert_eq!(cycle(&gdb.monitor("where")), before + 100);
     gdb.expect("D", "OK");
     run.end().code(0);
+}
+
+/// Two cores that wait for a word that nobody writes.
+const HANG: &str = "\
+name = \"t\"\n[buffers.word]\nuse = \"scratch\"\ndtype = \"u32\"\nshape = [4]\npage_size = 16\nlocation = \"l1\"\n\
+[[roles]]\nname = \"r\"\ncores = [[1, 2], [1, 3]]\n[roles.brisc]\nelf = \"prebuilt:spin\"\nargs = [\"word.addr\"]\n";
+
+#[test]
+fn the_run_of_a_bundle_is_repeated_under_the_debugger() {
+    let folder = folder();
+    let bundle = folder.path().join("hang.zip");
+    common::run_text(folder.path(), HANG, &["--bundle", bundle.to_str().unwrap()]).code(1).says("deadlock");
+    let run = Debugged::replay(&bundle);
+    let mut gdb = Client::connect(run.port);
+    gdb.ask("?");
+    gdb.printed.clear();
+    let stop = gdb.ask("vCont;c");
+    let told = std::mem::take(&mut gdb.printed);
+    assert!(stop.starts_with('T') && told.contains("deadlock at cycle"), "{stop} {told}");
+    assert!(gdb.monitor("waiting").contains("tile 1-2 BRISC"), "{}", gdb.printed);
+    let hung = cycle(&mut gdb);
+    // Back to before it hung, and on to the same end.
+    go(&mut gdb, hung - 200, "bc");
+    let stop = gdb.ask("vCont;c");
+    assert!(stop.starts_with('T') && gdb.printed.contains(told.trim()), "{stop} {}", gdb.printed);
+    assert_eq!(cycle(&mut gdb), hung);
+    gdb.expect("D", "OK");
+    let ended = run.end().code(0).json();
+    assert_eq!((&ended["same"], &ended["end"]), (&Value::Bool(true), &Value::from("deadlock")), "{ended:#}");
 }
 
 #[test]

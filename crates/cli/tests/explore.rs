@@ -67,6 +67,23 @@ fn who_writes_last_depends_on_the_schedule_and_its_seed_repeats_it() {
     let seed = first["seed"].to_string();
     let again = check(&["--explore", "1", "--explore-from", &seed]).code(1).json();
     assert_eq!(again["explored"]["deviations"][0], *first);
+    // Its bundle repeats that schedule, and so does a run.
+    let bundle = folder.path().join("schedule.zip");
+    let kept = bundle.to_str().unwrap();
+    let ended = check(&["--explore", "4", "--bundle", kept]).code(1);
+    assert!(ended.stderr.contains(&format!("bundle: {kept} (tilework replay {kept} repeats")), "{}", ended.stderr);
+    assert_eq!((&ended.json()["bundle"], &ended.json()["explored"]), (&json!(kept), &report["explored"]));
+    let replayed = tilework(&["replay", kept, "--report", "json"]).code(0).json();
+    assert_eq!((&replayed["end"], &replayed["same"]), (&json!("schedule"), &json!(true)), "{replayed:#}");
+    let out = folder.path().join("out").display().to_string();
+    let run = |more: &[&str]| {
+        tilework(&[&["run", &file, "--input", &x, "--out", &out, "--report", "json"], more].concat()).code(0).json()
+    };
+    let (late, usual) = (run(&["--schedule", &seed]), run(&[]));
+    let of_replay = &replayed["report"]["outputs"]["y"]["sha256"];
+    assert_eq!(late["outputs"]["y"]["sha256"], *of_replay);
+    assert_eq!(late["cycles"], replayed["report"]["cycles"]);
+    assert_ne!(usual["outputs"]["y"]["sha256"], *of_replay);
 }
 
 #[test]
@@ -76,6 +93,7 @@ fn wrong_uses_of_explore_are_refused() {
         (&["--explore", "0"][..], "0 is not in 1..=100000"),
         (&["--explore-from", "3"], "--explore <N>"),
         (&["--explore", "1", "--explore-from", "x"], "invalid digit"),
+        (&["--bundle", "b.zip"], "--explore <N>"),
         (&["--atol", "1"], "--atol needs --expect DIR or --explore N"),
     ] {
         let ended = tilework(&[&["check", &program], options].concat()).code(2);

@@ -144,6 +144,77 @@ fn a_timeline_shows_the_units_of_the_coprocessor() {
     }
 }
 
+/// The commands of a timeline by track: what each line says behind it.
+fn commands(events: &[(u64, String)]) -> BTreeMap<&str, Vec<&str>> {
+    let mut commands: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (track, what) in events.iter().filter_map(|(_, event)| event.strip_prefix("( ")?.split_once(": ")) {
+        if what.contains(" queue=") {
+            commands.entry(track).or_default().push(what);
+        }
+    }
+    commands
+}
+
+#[test]
+fn a_timeline_names_the_commands_of_the_queue_by_program() {
+    // In each layout the place of the core that executes a command, of which there are so many of
+    // the program, and at least how many of others.
+    for (layout, places) in [
+        ("dispatcher", &[("RELAY_INLINE", 11, 4), ("SEND_GO_SIGNAL", 1, 0), ("WRITE_PAGED", 0, 2)][..]),
+        ("subordinate", &[("NOTIFY_SUBORDINATE_GO_SIGNAL", 1, 0), ("SEND_GO_SIGNAL", 1, 0)]),
+        ("subordinate-tile", &[("SEND_GO_SIGNAL", 1, 0)]),
+        ("split", &[("SEND_GO_SIGNAL", 1, 0), ("WRITE_LINEAR_H_HOST", 0, 1)]),
+    ] {
+        let events = timeline("pipeline", &["--dispatch-layout", layout]);
+        nesting(&events);
+        let commands = commands(&events);
+        for (name, of_program, of_others) in places {
+            let count = |is: &dyn Fn(&str) -> bool| commands.values().flatten().filter(|what| is(what)).count();
+            let named = format!("{name}: pipeline queue=0 number=");
+            assert_eq!(count(&|what| what.starts_with(&named)), *of_program, "{layout} {named}: {commands:?}");
+            assert!(count(&|what| what.starts_with(&format!("{name} queue=0"))) >= *of_others, "{layout} {name}");
+        }
+        for (track, of_track) in &commands {
+            // The kernel's own count says that none is missing.
+            let tile = track.split_once('/').unwrap();
+            let counter = format!("{}/commands executed by {} = ", tile.0, tile.1);
+            let counted = events.iter().rev().find_map(|(_, event)| event.strip_prefix(&counter)).unwrap();
+            let counted: usize = counted.parse().unwrap();
+            assert!(of_track.len() == counted || of_track.len() == counted + 1, "{layout} {track}: {counted}");
+            // What a kernel gets from the host has a size.
+            let told = of_track.iter().filter(|what| what.contains(" bytes=")).count();
+            assert!(told == of_track.len() || told == 0 && layout == "split", "{layout} {track}: {of_track:?}");
+            for (number, what) in of_track.iter().enumerate() {
+                assert!(what.contains(&format!(" number={number}")), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_timeline_names_the_commands_of_traces_and_of_both_queues() {
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("run.txt").display().to_string();
+    let inputs = programs().into_iter().find(|(name, _)| name == "traced").unwrap().1;
+    report("traced", &inputs, &["--trace", &file]);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let events: Vec<(u64, String)> = lines.map(|line| (0, line.split_once(' ').unwrap().1.to_owned())).collect();
+    let commands = commands(&events);
+    let all: Vec<&str> = commands.values().flatten().copied().collect();
+    assert!(all.iter().all(|what| what.contains(" bytes=")), "{all:?}");
+    let launches = |event: &&(u64, String)| event.1.contains("launches in queue");
+    let launched = events.iter().filter(launches).count();
+    // Each launch has a go signal of its program, those of traces too.
+    let gone = all.iter().filter(|what| what.starts_with("SEND_GO_SIGNAL: ")).count();
+    assert_eq!((gone, launched), (13, 13), "{all:?}");
+    let replayed = all.iter().filter(|what| what.starts_with("EXEC_BUF queue=")).count();
+    assert_eq!((replayed, all.iter().filter(|what| what.starts_with("EXEC_BUF_END queue=")).count()), (5, 10));
+    for queue in ["queue=0", "queue=1"] {
+        assert!(all.iter().any(|what| what.starts_with("SEND_GO_SIGNAL: ") && what.contains(queue)), "{queue}");
+    }
+}
+
 #[test]
 fn a_window_and_a_choice_of_tiles_make_a_timeline_shorter() {
     let whole = timeline("ring", &[]);
@@ -199,6 +270,26 @@ fn a_profile_has_exact_counts_of_lines_and_stacks() {
         profile["kernels"].as_array().unwrap().iter().filter(|kernel| kernel["program"] == "increment").collect();
     let increment = kernels.iter().find(|kernel| kernel["kernel"] == "prebuilt:increment").unwrap();
     assert!(number(&increment["waiting"]) < number(&increment["cycles"]));
+    // Waiting by reason is all of it, and tiles are all of a kernel.
+    for kernel in &kernels {
+        let sum =
+            |list: &str, key: &str| kernel[list].as_array().unwrap().iter().map(|part| number(&part[key])).sum::<u64>();
+        assert_eq!(sum("waits", "cycles"), number(&kernel["waiting"]), "{kernel}");
+        for key in ["cycles", "waiting", "instructions"] {
+            assert_eq!(sum("tiles", key), number(&kernel[key]), "{key}: {kernel}");
+        }
+    }
+    assert!(increment["waits"].as_array().unwrap().iter().any(|wait| wait["reason"] == "noc_reads"), "{increment}");
+    let links: Vec<u64> = profile["links"].as_array().unwrap().iter().map(|link| number(&link["busy"])).collect();
+    assert!(links.len() > 10 && links.is_sorted_by(|a, b| a >= b) && links.iter().all(|&busy| busy > 0), "{links:?}");
+    let banks = profile["memory"].as_array().unwrap();
+    let of_banks = |key: &str| {
+        let banks = banks.iter().filter(|bank| bank["memory"].as_str().unwrap().starts_with("DRAM bank"));
+        banks.map(|bank| number(&bank[key])).sum::<u64>()
+    };
+    // The dispatcher has written as much before, and read it behind.
+    assert!(of_banks("read_bytes") >= number(&increment["read_bytes"]), "{banks:?}");
+    assert!(of_banks("written_bytes") >= number(&increment["written_bytes"]), "{banks:?}");
     // The lines of a kernel are its instructions, none more and none less.
     let lines = profile["source"]["lines"].as_array().unwrap();
     let of_kernel = lines.iter().filter(|line| line["kernel"] == "prebuilt:increment");
@@ -248,6 +339,8 @@ fn a_page_needs_nothing_else_and_shows_load_and_buffers() {
     assert!(data["banks"].as_array().unwrap().iter().any(|bank| sum(&bank["bytes"]) > 0));
     assert!(data["links"].as_array().unwrap().iter().any(|link| sum(&link["flits"]) > 0));
     assert!(data["buffers"].as_array().unwrap().iter().any(|buffer| buffer["name"] == "x"), "{}", data["buffers"]);
+    let circular = data["circular"].as_array().unwrap();
+    assert!(circular.iter().any(|cb| cb["program"] == "pipeline" && cb["to"].as_u64() > cb["from"].as_u64()), "{data}");
     assert!(data["scene"].is_null());
 }
 
@@ -255,6 +348,41 @@ fn a_page_needs_nothing_else_and_shows_load_and_buffers() {
 fn browser() -> Option<&'static str> {
     let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
     ["chromium", "chromium-browser", "google-chrome"].into_iter().find(runs)
+}
+
+/// What a browser makes of a page.
+fn rendered(browser: &str, folder: &Path, page: &Path) -> String {
+    let (profile, address) = (format!("--user-data-dir={}", folder.display()), format!("file://{}", page.display()));
+    let args = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", &profile, &address];
+    let output = Command::new(browser).args(args).output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("data-ready=\"yes\""), "the script came to its end:\n{shown}");
+    shown
+}
+
+#[test]
+fn a_browser_shows_where_a_run_stopped() {
+    let Some(browser) = browser() else {
+        println!("skipped: no chromium");
+        return;
+    };
+    let out = tempfile::tempdir().unwrap();
+    let page = out.path().join("run.html");
+    // A word that nobody writes, and an address where nothing is.
+    for (word, scene, doing) in
+        [("word.addr", "deadlock at cycle", "waits for the word at"), ("0xFFB80004", "undefined behaviour", "runs")]
+    {
+        let text = format!(
+            "name = \"stops\"\n[buffers.word]\nuse = \"scratch\"\ndtype = \"u32\"\nshape = [4]\npage_size = 16\n\
+             location = \"l1\"\n[[roles]]\nname = \"r\"\ncores = [[1, 2], [1, 3]]\n[roles.brisc]\n\
+             elf = \"prebuilt:spin\"\nargs = [\"{word}\"]\n"
+        );
+        common::run_text(out.path(), &text, &["--no-bundle", "--html", page.to_str().unwrap()]).code(1);
+        let shown = rendered(browser, out.path(), &page);
+        assert!(shown.contains("id=\"scene\"") && shown.contains(scene), "{shown}");
+        assert_eq!(shown.matches("class=\"stopped\"").count(), 2, "both tiles: {shown}");
+        assert!(shown.contains(&format!("BRISC: prebuilt:spin of stops {doing}")), "{shown}");
+    }
 }
 
 #[test]
@@ -266,12 +394,7 @@ fn a_browser_shows_the_page() {
     let out = tempfile::tempdir().unwrap();
     let file = out.path().join("run.html");
     run_example("pipeline", out.path(), &["--html", file.to_str().unwrap()]).code(0);
-    let (profile, address) =
-        (format!("--user-data-dir={}", out.path().display()), format!("file://{}", file.display()));
-    let args = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", &profile, &address];
-    let output = Command::new(browser).args(args).output().unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("data-ready=\"yes\""), "the script came to its end:\n{shown}");
+    let shown = rendered(browser, out.path(), &file);
     let data = page_data(&std::fs::read_to_string(&file).unwrap());
     assert_eq!(shown.matches("class=\"link\"").count(), data["links"].as_array().unwrap().len());
     for tile in data["tiles"].as_array().unwrap() {

@@ -2,13 +2,15 @@
 
 use crate::control::Debugger;
 use crate::goal::{Goal, Stop};
+use crate::history::{Answer, Begin, Frame, PastLook};
 use crate::machine::Machine;
 use crate::monitor::title;
-use crate::server::{Answer, Reason, signal};
+use crate::server::{Answer as Reply, Reason, signal};
 use crate::target::tid_of;
 use gdbstub::common::Signal;
 use gdbstub::target::ext::base::reverse_exec::ReplayLogPosition;
 use tilework_abi::addr::{Cycle, PcieAddr};
+use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{HostLink, Inspect, LinkError};
 use tilework_sim::{Advanced, Chip};
@@ -37,12 +39,23 @@ pub struct DebugLink {
     debugger: Debugger,
     mode: Mode,
     windows: u32,
+    /// Calls of the host that have ended.
+    calls: usize,
+    /// The call that is under way.
+    frame: Frame,
+    /// The checkpoint to go on from, while calls before it are answered.
+    past: Option<usize>,
+    /// What the host sees of the chip meanwhile.
+    look: PastLook,
 }
 
 impl DebugLink {
     pub(crate) fn new(machine: Machine, debugger: Debugger) -> Self {
         let mode = if debugger.session.borrow().is_over { Mode::Free } else { Mode::Watched };
-        Self { machine: Some(Box::new(machine)), debugger, mode, windows: 0 }
+        let mut machine = Box::new(machine);
+        let past = machine.nearest();
+        let (frame, look) = (Frame::AtOnce, PastLook::default());
+        Self { machine: Some(machine), debugger, mode, windows: 0, calls: 0, frame, past, look }
     }
 
     /// The chip.
@@ -57,10 +70,60 @@ impl DebugLink {
         }
     }
 
+    // Calls
+
+    /// How the next call of the host begins.
+    fn begin(&mut self) -> Result<Begin, LinkError> {
+        let (past, calls) = (self.past, self.calls);
+        let Some(index) = past else { return Ok(Begin::Anew) };
+        let machine = self.machine()?;
+        match machine.state.history.answer(index, calls) {
+            Some((answer, look)) => {
+                (self.calls, self.look) = (calls + 1, look);
+                Ok(Begin::Answered(answer))
+            }
+            None => {
+                let frame = machine.restore(index)?;
+                self.past = None;
+                Ok(Begin::GoesOn(frame))
+            }
+        }
+    }
+
+    /// A call: `start` makes it, `wait` lets the chip run until it has ended.
+    fn call(
+        &mut self,
+        start: impl FnOnce(&mut Chip) -> Result<Frame, LinkError>,
+        wait: impl FnOnce(&mut Self, Frame) -> Result<Answer, LinkError>,
+    ) -> Result<Answer, LinkError> {
+        let frame = match self.begin()? {
+            Begin::Answered(answer) => return answer,
+            Begin::GoesOn(frame) => Ok(frame),
+            Begin::Anew => start(&mut self.machine()?.chip),
+        };
+        let answer = frame.and_then(|frame| {
+            self.frame = frame;
+            wait(self, frame)
+        });
+        if let (Mode::Watched, Some(machine)) = (self.mode, &mut self.machine) {
+            machine.state.history.ended(self.calls, &answer, &machine.chip);
+        }
+        self.calls += 1;
+        answer
+    }
+
+    /// A call that takes no time.
+    fn at_once(&mut self, act: impl FnOnce(&mut Chip) -> Result<Answer, LinkError>) -> Result<Answer, LinkError> {
+        self.call(|_| Ok(Frame::AtOnce), |link, _| act(&mut link.machine()?.chip))
+    }
+
     /// Runs one window, at most to `limit`, and stops after it if there is a reason.
     fn tick(&mut self, limit: Cycle) -> Result<Advanced, LinkError> {
-        let watched = self.mode == Mode::Watched;
+        let (watched, calls, frame) = (self.mode == Mode::Watched, self.calls, self.frame);
         let machine = self.machine()?;
+        if watched {
+            machine.keep(calls, frame);
+        }
         let stop = if watched { machine.window_end(limit) } else { limit };
         let advanced = match machine.chip.advance(stop) {
             Ok(advanced) => advanced,
@@ -150,18 +213,18 @@ impl DebugLink {
     }
 
     /// What gdb's answer to a stop means for the run.
-    fn answered(&mut self, answer: Answer) -> Result<(), LinkError> {
+    fn answered(&mut self, answer: Reply) -> Result<(), LinkError> {
         match answer {
-            Answer::Runs => match self.machine()?.state.goal {
+            Reply::Runs => match self.machine()?.state.goal {
                 Goal::Back(_) => self.go_back(),
                 _ => Ok(()),
             },
-            Answer::Gone => {
+            Reply::Gone => {
                 self.mode = Mode::Free;
                 self.debugger.session.borrow_mut().is_over = true;
                 Ok(())
             }
-            Answer::Killed => {
+            Reply::Killed => {
                 self.mode = Mode::Over;
                 let mut session = self.debugger.session.borrow_mut();
                 (session.is_over, session.killed) = (true, true);
@@ -235,39 +298,80 @@ fn told(machine: &Machine, stop: &Stop) -> Option<String> {
     Some(format!("cycle {cycle}, {}: {}", title(&machine.chip, *thread), machine.state.why))
 }
 
+/// The answer of a call is that of another one: the host has not done the same again.
+fn other_call() -> LinkError {
+    LinkError::Failed("the run was not the same when it was repeated".into())
+}
+
+/// Fills `out` with the bytes of an answer.
+fn fill(answer: &Answer, out: &mut [u8]) -> Result<(), LinkError> {
+    match answer {
+        Answer::Bytes(bytes) if bytes.len() == out.len() => {
+            out.copy_from_slice(bytes);
+            Ok(())
+        }
+        _ => Err(other_call()),
+    }
+}
+
 impl HostLink for DebugLink {
     fn bar_write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), LinkError> {
-        self.machine()?.chip.begin_write(bar, offset, data)?;
-        while !self.machine()?.chip.has_room() {
-            if self.tick(NEVER)? == Advanced::Quiet {
-                return Err(self.deadlock());
+        let start = |chip: &mut Chip| Ok(chip.begin_write(bar, offset, data).map(|()| Frame::Write)?);
+        self.call(start, |link, _| {
+            while !link.machine()?.chip.has_room() {
+                if link.tick(NEVER)? == Advanced::Quiet {
+                    return Err(link.deadlock());
+                }
             }
-        }
-        Ok(())
+            Ok(Answer::Done)
+        })
+        .map(drop)
     }
 
     fn bar_read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), LinkError> {
-        let ticket = self.machine()?.chip.begin_read(bar, offset, out.len())?;
-        while !self.machine()?.chip.end_read(ticket, out)? {
-            if self.tick(NEVER)? == Advanced::Quiet {
-                return Err(self.deadlock());
-            }
-        }
-        Ok(())
+        let len = out.len();
+        let answer = self.call(
+            |chip| Ok(Frame::Read(chip.begin_read(bar, offset, len)?)),
+            |link, frame| {
+                let Frame::Read(ticket) = frame else { return Err(other_call()) };
+                let mut bytes = vec![0; len];
+                while !link.machine()?.chip.end_read(ticket, &mut bytes)? {
+                    if link.tick(NEVER)? == Advanced::Quiet {
+                        return Err(link.deadlock());
+                    }
+                }
+                Ok(Answer::Bytes(bytes.into()))
+            },
+        )?;
+        fill(&answer, out)
     }
 
     fn pin(&mut self, len: usize, wish: PcieAddr) -> Result<PcieAddr, LinkError> {
-        HostLink::pin(&mut self.machine()?.chip, len, wish)
+        match self.at_once(|chip| HostLink::pin(chip, len, wish).map(Answer::Address))? {
+            Answer::Address(address) => Ok(address),
+            _ => Err(other_call()),
+        }
     }
+
     fn pinned_read(&mut self, address: PcieAddr, out: &mut [u8]) -> Result<(), LinkError> {
-        HostLink::pinned_read(&mut self.machine()?.chip, address, out)
+        let len = out.len();
+        let answer = self.at_once(|chip| {
+            let mut bytes = vec![0; len];
+            HostLink::pinned_read(chip, address, &mut bytes)?;
+            Ok(Answer::Bytes(bytes.into()))
+        })?;
+        fill(&answer, out)
     }
+
     fn pinned_write(&mut self, address: PcieAddr, data: &[u8]) -> Result<(), LinkError> {
-        HostLink::pinned_write(&mut self.machine()?.chip, address, data)
+        self.at_once(|chip| HostLink::pinned_write(chip, address, data).map(|()| Answer::Done)).map(drop)
     }
 
     fn wait_word(&mut self, address: PcieAddr, seen: u32, budget: Cycle) -> Result<u32, LinkError> {
-        self.wait(&[(address.get(), seen)], budget).map(|(_, value)| value)
+        match self.wait(&[(address.get(), seen)], budget)? {
+            Answer::Word(word) => Ok(word),
+            _ => Err(other_call()),
+        }
     }
 
     fn wait_words(&mut self, words: &[(PcieAddr, u32)], budget: Cycle) -> Result<(), LinkError> {
@@ -276,40 +380,63 @@ impl HostLink for DebugLink {
     }
 
     fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError> {
-        let stop = self.machine()?.chip.now().saturating_add(cycles);
-        while self.machine()?.chip.clock_now() < stop {
-            if self.tick(stop)? == Advanced::Quiet {
-                break;
+        let start = |chip: &mut Chip| Ok(Frame::Until(chip.now().saturating_add(cycles)));
+        self.call(start, |link, frame| {
+            let Frame::Until(stop) = frame else { return Err(other_call()) };
+            while link.machine()?.chip.clock_now() < stop {
+                if link.tick(stop)? == Advanced::Quiet {
+                    break;
+                }
             }
-        }
-        self.machine()?.chip.host_at(stop);
-        Ok(())
+            link.machine()?.chip.host_at(stop);
+            Ok(Answer::Done)
+        })
+        .map(drop)
     }
 
     fn cycles(&self) -> Cycle {
-        self.machine.as_ref().map_or(0, |machine| machine.chip.now())
+        match (self.past, &self.machine) {
+            (Some(_), _) => self.look.now,
+            (None, machine) => machine.as_ref().map_or(0, |machine| machine.chip.now()),
+        }
+    }
+
+    fn peek(&mut self, tile: NocXy, at: u32, out: &mut [u8]) -> bool {
+        let len = out.len();
+        let answer = self.at_once(|chip| {
+            let mut bytes = vec![0; len];
+            let is_there = HostLink::peek(chip, tile, at, &mut bytes);
+            Ok(if is_there { Answer::Bytes(bytes.into()) } else { Answer::Done })
+        });
+        answer.is_ok_and(|answer| fill(&answer, out).is_ok())
     }
 
     fn inspect(&self) -> Option<&dyn Inspect> {
-        self.machine.as_ref().map(|machine| &machine.chip as &dyn Inspect)
+        match (self.past, &self.machine) {
+            (Some(_), _) => Some(&self.look),
+            (None, machine) => machine.as_ref().map(|machine| &machine.chip as &dyn Inspect),
+        }
     }
 }
 
 impl DebugLink {
-    fn wait(&mut self, words: &[(u64, u32)], budget: Cycle) -> Result<(usize, u32), LinkError> {
-        let stop = self.machine()?.chip.now().saturating_add(budget);
-        let mut version = None;
-        loop {
-            if let Some(changed) = self.machine()?.chip.changed(words, &mut version)? {
-                return Ok(changed);
-            }
-            match self.tick(stop)? {
-                Advanced::Quiet => return Err(self.deadlock()),
-                Advanced::Reached if self.machine()?.chip.clock_now() >= stop => {
-                    return Err(LinkError::Budget { cycles: budget });
+    fn wait(&mut self, words: &[(u64, u32)], budget: Cycle) -> Result<Answer, LinkError> {
+        let start = |chip: &mut Chip| Ok(Frame::Until(chip.now().saturating_add(budget)));
+        self.call(start, |link, frame| {
+            let Frame::Until(stop) = frame else { return Err(other_call()) };
+            let mut version = None;
+            loop {
+                if let Some((_, word)) = link.machine()?.chip.changed(words, &mut version)? {
+                    return Ok(Answer::Word(word));
                 }
-                Advanced::Ran | Advanced::Reached => {}
+                match link.tick(stop)? {
+                    Advanced::Quiet => return Err(link.deadlock()),
+                    Advanced::Reached if link.machine()?.chip.clock_now() >= stop => {
+                        return Err(LinkError::Budget { cycles: budget });
+                    }
+                    Advanced::Ran | Advanced::Reached => {}
+                }
             }
-        }
+        })
     }
 }

@@ -4,6 +4,7 @@ use crate::arch::PC;
 use crate::code::{Code, ImageKind};
 use crate::files::OpenFiles;
 use crate::goal::{Back, Goal, Moment, Stop};
+use crate::history::History;
 use crate::watch::{Watch, Watcher};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,14 +24,16 @@ pub(crate) struct Machine {
     pub(crate) chip: Chip,
     pub(crate) state: State,
     /// Sees the accesses, from the first watchpoint on.
-    watcher: Option<Arc<Mutex<Watcher>>>,
+    pub(crate) watcher: Option<Arc<Mutex<Watcher>>>,
+    /// The cycle of the checkpoint from which the run was repeated.
+    pub(crate) base: Option<Cycle>,
 }
 
 /// What a core was doing when it was last looked at.
 #[derive(Clone, Default)]
-struct Seen {
+pub(crate) struct Seen {
     /// Its instructions since power-on.
-    count: u64,
+    pub(crate) count: u64,
     /// The code that it is in.
     region: Range<u32>,
 }
@@ -66,7 +69,7 @@ pub(crate) struct State {
     pending: BTreeSet<Thread>,
     /// Stops of this cycle of which gdb does not know yet.
     queued: VecDeque<Stop>,
-    seen: Vec<Seen>,
+    pub(crate) seen: Vec<Seen>,
     edits: Vec<Edit>,
     /// What memory is watched.
     pub(crate) watches: Vec<Watch>,
@@ -83,6 +86,8 @@ pub(crate) struct State {
     pub(crate) until: Option<Cycle>,
     /// The threads whose registers gdb has read since the last stop, in this order.
     shown: Vec<Thread>,
+    /// What is kept to go back.
+    pub(crate) history: History,
 }
 
 impl State {
@@ -107,6 +112,7 @@ impl State {
             armed,
             until: None,
             shown: Vec::new(),
+            history: History::default(),
         }
     }
 }
@@ -121,13 +127,13 @@ impl Machine {
         if let Goal::Back(Back::Count { thread, .. }) = state.goal {
             chip.set_thread_parking(thread, false);
         }
-        let mut machine = Self { chip, state, watcher: None };
+        let mut machine = Self { chip, state, watcher: None, base: None };
         machine.watch();
         machine
     }
 
     /// Tells the watcher what is watched.
-    fn watch(&mut self) {
+    pub(crate) fn watch(&mut self) {
         // What happened before is nothing that the user waits for.
         self.chip.settle_observers();
         let watches = &self.state.watches;
@@ -275,7 +281,15 @@ impl Machine {
                 Some(Stop::Done(thread))
             }
             Back::LastBefore { before, last } if now >= before.cycle => {
-                let to = last.map_or(Back::Begin, |(moment, stop)| Back::To(moment, stop));
+                let to = match (last, self.base) {
+                    (Some((moment, stop)), _) => Back::To(moment, stop),
+                    (None, None) => Back::Begin,
+                    // What happened up to the checkpoint.
+                    (None, Some(base)) => {
+                        let before = Moment { cycle: base.saturating_add(1), thread: Thread::new(0) };
+                        Back::LastBefore { before, last: None }
+                    }
+                };
                 self.state.goal = Goal::Back(to);
                 Some(Stop::Again)
             }
@@ -444,6 +458,7 @@ impl Machine {
     fn note_edit(&mut self, thread: Thread, what: Change) {
         let cycle = self.chip.clock_now();
         self.state.edits.push(Edit { cycle, thread, what });
+        self.state.history.forget_after(cycle.saturating_sub(1));
     }
 
     /// What the user changed at this cycle in an earlier run.
@@ -465,6 +480,11 @@ impl Machine {
         let now = self.chip.clock_now();
         self.state.focus = thread;
         self.state.shown.clear();
+        let edits = self.state.edits.len();
         self.state.edits.retain(|edit| edit.cycle <= now);
+        if self.state.edits.len() < edits {
+            self.state.history.forget_after(now);
+        }
+        self.state.history.stopped = true;
     }
 }

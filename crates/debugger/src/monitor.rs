@@ -17,7 +17,7 @@ struct Command {
 }
 
 /// All commands.
-const COMMANDS: [Command; 11] = [
+const COMMANDS: [Command; 12] = [
     Command {
         name: "where",
         arguments: "",
@@ -63,6 +63,12 @@ const COMMANDS: [Command; 11] = [
         arguments: "CYCLE",
         about: "the next continue or reverse-continue goes to this cycle",
         run: goto,
+    },
+    Command {
+        name: "checkpoints",
+        arguments: "",
+        about: "the cycles from which a run can be repeated, and the one of the last time",
+        run: checkpoints,
     },
 ];
 
@@ -114,6 +120,18 @@ fn place(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
     let focus = machine.state.focus;
     let (title, place) = (title(&machine.chip, focus), machine.place(focus));
     Ok(format!("cycle {}: {}\n{title}: {place}\n", machine.chip.clock_now(), machine.state.why))
+}
+
+fn checkpoints(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
+    let mut text = String::from("checkpoints at cycles 0");
+    for at in machine.state.history.cycles() {
+        let _ = write!(text, ", {at}");
+    }
+    text.push('\n');
+    if let Some(base) = machine.base {
+        let _ = writeln!(text, "repeated from cycle {base}");
+    }
+    Ok(text)
 }
 
 fn symbols(machine: &mut Machine, _: &[&str]) -> Result<String, String> {

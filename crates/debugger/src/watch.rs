@@ -72,6 +72,7 @@ struct Access {
 }
 
 /// An access to watched memory.
+#[derive(Clone)]
 pub(crate) struct Hit {
     pub(crate) watch: Watch,
     /// Its cycle: before it, memory was as it had been.
@@ -83,7 +84,7 @@ pub(crate) struct Hit {
 }
 
 /// Sees the accesses of a chip.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Watcher {
     pub(crate) watches: Vec<Watch>,
     pub(crate) hits: Vec<Hit>,
@@ -93,7 +94,7 @@ pub(crate) struct Watcher {
 
 impl Observer for Watcher {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::NOC | Wants::REGISTERS
+        Wants::ACCESSES | Wants::LOCAL | Wants::FIELDS | Wants::NOC | Wants::REGISTERS
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -177,6 +178,7 @@ fn unit_name(unit: Unit) -> String {
         Unit::Vector => "the vector unit".into(),
         Unit::Mover => "the mover".into(),
         Unit::Scalar => "the scalar unit".into(),
+        Unit::Gate => "the wait gates".into(),
     }
 }
 
@@ -221,7 +223,7 @@ mod tests {
     }
 
     fn event(spot: Spot, agent: Agent, pc: u32, what: What) -> Event {
-        Event { at: 7, spot, agent, pc, what }
+        Event { at: 7, spot, agent, pc, known: false, what }
     }
 
     fn hits(watch: Watch, events: &[Event]) -> Vec<(Option<(NocXy, Processor)>, String)> {

@@ -27,8 +27,8 @@ pub use link::{
     ChipCounts, HostLink, Inspect, RunningCore, SeenStore, StoreSink, WaitingCore, WaitingThread, WatchedWord,
 };
 pub use note::{
-    ArgumentsNote, BankNote, BufferNote, CbNote, CodeNote, FirmwareNote, LaunchNote, MemoryKind, Note, QueueNote,
-    RoleNote, RunNote,
+    ArgumentsNote, BankNote, BufferNote, CbNote, CodeNote, CommandNote, CommandsNote, FirmwareNote, LaunchNote,
+    MemoryKind, Note, QueueNote, RoleNote, RunNote,
 };
 pub use pinned::Pinned;
 pub use rects::cover;

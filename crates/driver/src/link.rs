@@ -112,6 +112,15 @@ pub trait HostLink {
     fn inspect(&self) -> Option<&dyn Inspect> {
         None
     }
+    /// Copies bytes of a tile's L1 as they are now, which takes no time of the chip. False where
+    /// there are none, and from a link that cannot look into its chip.
+    fn peek(&mut self, tile: NocXy, at: u32, out: &mut [u8]) -> bool {
+        let start = usize::try_from(at).unwrap_or(usize::MAX);
+        let l1 = self.inspect().and_then(|chip| chip.l1(tile));
+        let Some(bytes) = l1.and_then(|l1| l1.get(start..start.checked_add(out.len())?)) else { return false };
+        out.copy_from_slice(bytes);
+        true
+    }
     /// Whether anybody reads [`HostLink::note`]: a caller builds no notes otherwise.
     #[inline]
     fn listens(&self) -> bool {
@@ -162,6 +171,10 @@ pub trait Inspect {
     fn busy(&self) -> Vec<RunningCore>;
     /// The L1 of the Tensix tile at `tile` (translated coordinates), as it is now.
     fn l1(&self, tile: NocXy) -> Option<&[u8]>;
+    /// Whether memory can be looked at now. False while a run is repeated from what was kept of it.
+    fn shows_memory(&self) -> bool {
+        true
+    }
 }
 
 /// Counts of everything that a chip did.

@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use tilework_abi::cq::status::Kernel;
+use tilework_abi::cq::tiles::Part;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -28,6 +30,8 @@ pub enum Note {
     Freed(u64),
     /// A program is about to be put into a queue or, without one, started.
     Launch(Arc<LaunchNote>),
+    /// Commands are about to be put into a queue.
+    Commands(Arc<CommandsNote>),
 }
 
 /// Worker firmware.
@@ -66,7 +70,9 @@ pub struct QueueNote {
     pub queue: u8,
     /// The tile.
     pub tile: NocXy,
-    /// What runs there.
+    /// The parts of the queue that run there.
+    pub parts: Vec<Part>,
+    /// Their kernels.
     pub kernels: Vec<CodeNote>,
     /// Whether the kernels are those of this project.
     pub own: bool,
@@ -131,12 +137,14 @@ pub struct RunNote {
 }
 
 /// A program that will run.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LaunchNote {
     /// The number of the launch on its device, from 0.
     pub number: u64,
     /// The queue; none when the host starts the program itself.
     pub queue: Option<u8>,
+    /// The number by which commands of that queue name it from now on ([`CommandNote::program`]).
+    pub tag: Option<u64>,
     /// Its name.
     pub program: String,
     /// The host's number of the program, as the launch message has it.
@@ -162,6 +170,29 @@ pub struct LaunchNote {
     pub cbs: Vec<CbNote>,
     /// Roles: each of the cores has exactly one.
     pub roles: Vec<RoleNote>,
+}
+
+/// Commands of a queue. Each of its kernels executes those that are for it in this order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommandsNote {
+    /// The number of the queue.
+    pub queue: u8,
+    /// The commands: a prefetch command is followed by the dispatch commands that it relays.
+    pub commands: Vec<CommandNote>,
+}
+
+/// A command of a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommandNote {
+    /// Who executes it.
+    pub kernel: Kernel,
+    /// Its first byte: which command it is.
+    pub id: u8,
+    /// Its bytes, with its data wherever that comes from; of a prefetch command its stride.
+    pub bytes: u64,
+    /// The program that it belongs to, by [`LaunchNote::tag`]; none for transfers, events and the
+    /// queue's own commands.
+    pub program: Option<u64>,
 }
 
 /// Where a set of processors has its arguments.

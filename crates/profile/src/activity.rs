@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Why;
+use crate::{Command, Why};
 use tilework_abi::addr::Cycle;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -70,6 +70,10 @@ pub enum Activity<'a> {
     Level(NocXy, u32, &'a str, i64),
     /// The prefetch queue of a tile has so many entries.
     QueueLevel(NocXy, i64),
+    /// A kernel of the command queue begins a command.
+    CommandStarts(Place, &'a Command),
+    /// It has executed it.
+    CommandEnds(Place),
     /// A kernel of the command queue has executed so many commands since the start.
     Commands(Place, u32),
     /// A unit of a tile's coprocessor works for a thread until a cycle.

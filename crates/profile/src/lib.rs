@@ -12,8 +12,10 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod activity;
+mod commands;
 mod flight;
 mod links;
+mod options;
 mod picture;
 mod profile;
 mod report;
@@ -22,7 +24,9 @@ mod tracker;
 mod why;
 
 pub use activity::{Activity, Kernel, Listener, Place};
+pub use commands::Command;
 pub use links::{LINK_DIRECTIONS, Link, links_of};
+pub use options::{cycles, tile};
 pub use picture::{Picture, page};
 pub use profile::{CodeCounts, KernelKey, KernelTotals, Profile};
 pub use report::{BankReport, CoreReport, KernelReport, LinkReport, ProfileReport, WaitReport};

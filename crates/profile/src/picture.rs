@@ -4,13 +4,14 @@
 //! them become one, so that memory is bounded however long the run is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::{Activity, Link, Listener, Place, links_of};
+use crate::{Activity, Kernel, Link, Listener, Place, links_of};
 use tilework_abi::addr::Cycle;
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
-use tilework_driver::{BankNote, BufferNote, MemoryKind};
+use tilework_driver::{BankNote, BufferNote, CbNote, MemoryKind};
 use tilework_sim::{PacketEvent, PacketKind, Spot};
 
 /// Bins, an even number.
@@ -41,9 +42,13 @@ pub struct Picture {
     places: BTreeMap<(u8, u8), Spot>,
     /// By number, with whether it has been freed.
     buffers: BTreeMap<u64, (BufferNote, bool)>,
-    /// Since when kernels run and wait that have not ended.
-    running: BTreeMap<Place, Cycle>,
-    waiting: BTreeMap<Place, Cycle>,
+    /// Circular buffers, by program, number and first byte.
+    circular: BTreeMap<(String, u32, u32), CbNote>,
+    /// Since when kernels run and wait that have not ended, with their names and reasons.
+    running: BTreeMap<Place, (Cycle, Arc<Kernel>)>,
+    waiting: BTreeMap<Place, (Cycle, String)>,
+    /// What the cores of a tile were doing when the run ended.
+    left: BTreeMap<NocXy, Vec<String>>,
     /// Programs in the order of their launches, and when they were announced.
     launches: Vec<(Cycle, String)>,
 }
@@ -58,8 +63,10 @@ impl Default for Picture {
             banks: BTreeMap::new(),
             places: BTreeMap::new(),
             buffers: BTreeMap::new(),
+            circular: BTreeMap::new(),
             running: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            left: BTreeMap::new(),
             launches: Vec::new(),
         }
     }
@@ -67,6 +74,9 @@ impl Default for Picture {
 
 /// Launches that a page names; of more it shows the first ones.
 const LAUNCHES: usize = 500;
+
+/// Circular buffers that a page shows: programs may be launched at many places of L1.
+const CIRCULAR: usize = 200;
 
 impl Picture {
     /// Cycles since the first program was announced.
@@ -114,10 +124,17 @@ impl Picture {
 
     /// The run has ended.
     pub fn finish(&mut self, at: Cycle) {
-        for (place, since) in std::mem::take(&mut self.running) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for (place, (since, kernel)) in std::mem::take(&mut self.running) {
+            let doing = match waiting.get(&place) {
+                Some((_, what)) => format!("waits for {what}"),
+                None => "runs".to_owned(),
+            };
+            let line = format!("{}: {} of {} {doing}", place.core, kernel.name, kernel.program);
+            self.left.entry(place.tile).or_default().push(line);
             self.span(place.tile, 0, since, at);
         }
-        for (place, since) in std::mem::take(&mut self.waiting) {
+        for (place, (since, _)) in waiting {
             self.span(place.tile, 1, since, at);
         }
         self.reach(self.since_start(at).unwrap_or(0));
@@ -130,7 +147,8 @@ impl Picture {
         let place = |spot: Spot| self.places.iter().filter(move |(_, at)| **at == spot).map(|(place, _)| *place);
         let tiles = self.tiles.iter().map(|(tile, [busy, waiting])| {
             let at = place(Spot::Tensix(*tile)).next();
-            json!({ "name": tile.to_string(), "at": at, "busy": busy, "waiting": waiting })
+            let left = self.left.get(tile);
+            json!({ "name": tile.to_string(), "at": at, "busy": busy, "waiting": waiting, "left": left })
         });
         let banks = self.banks.iter().map(
             |(spot, bytes)| json!({ "name": spot.to_string(), "at": place(*spot).collect::<Vec<_>>(), "bytes": bytes }),
@@ -150,6 +168,7 @@ impl Picture {
             "banks": banks.collect::<Vec<_>>(),
             "links": links.collect::<Vec<_>>(),
             "buffers": buffers.collect::<Vec<_>>(),
+            "circular": self.circular.iter().map(|((program, ..), cb)| cb_data(program, cb)).collect::<Vec<_>>(),
             "launches": self.launches,
             "scene": scene,
         })
@@ -179,6 +198,17 @@ fn buffer_data(buffer: &BufferNote, freed: bool) -> Value {
     })
 }
 
+fn cb_data(program: &str, cb: &CbNote) -> Value {
+    let bytes = u64::from(cb.page_size) * u64::from(cb.pages);
+    json!({
+        "program": program,
+        "name": cb.name,
+        "from": cb.address,
+        "to": u64::from(cb.address) + bytes,
+        "pages": cb.pages,
+    })
+}
+
 fn add(series: &mut Series, bin: Cycle, amount: u64) {
     let bin = usize::try_from(bin).unwrap_or(usize::MAX).min(BINS - 1);
     if series.len() <= bin {
@@ -203,13 +233,13 @@ impl Listener for Picture {
     fn hear(&mut self, at: Cycle, activity: &Activity<'_>) {
         match *activity {
             Activity::KernelStarts(place, kernel) if kernel.launch.is_some() => {
-                self.running.insert(place, at);
+                self.running.insert(place, (at, kernel.clone()));
             }
             Activity::KernelEnds(place, _, since) if self.running.remove(&place).is_some() => {
                 self.span(place.tile, 0, since, at);
             }
-            Activity::WaitStarts(place, kernel, ..) if kernel.launch.is_some() => {
-                self.waiting.insert(place, at);
+            Activity::WaitStarts(place, kernel, why, _) if kernel.launch.is_some() => {
+                self.waiting.insert(place, (at, why.what.to_string()));
             }
             Activity::WaitEnds(place, _, _, _, since) if self.waiting.remove(&place).is_some() => {
                 self.span(place.tile, 1, since, at);
@@ -227,6 +257,9 @@ impl Listener for Picture {
                 self.start.get_or_insert(at);
                 if self.launches.len() < LAUNCHES {
                     self.launches.push((at, launch.program.clone()));
+                }
+                for cb in launch.cbs.iter().take(CIRCULAR.saturating_sub(self.circular.len())) {
+                    self.circular.insert((launch.program.clone(), cb.index, cb.address), cb.clone());
                 }
             }
             _ => {}

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::{Activity, Kernel, Listener, Place, Why};
+use crate::{Activity, Command, Kernel, Listener, Place, Why};
 use tilework_abi::addr::Cycle;
 use tilework_abi::board::AICLK_MHZ;
 use tilework_abi::noc::NocXy;
@@ -213,6 +213,19 @@ impl<W: Write + Send> ChipTimeline<W> {
         let Some(track) = self.core(place) else { return };
         let name = format!("waits for {}", why.what);
         let args = [("reason", Value::Str(why.kind))];
+        self.begin(track, at, &Label { name: &name, args: &args, ..Label::default() });
+    }
+
+    fn command_starts(&mut self, at: Cycle, place: Place, command: &Command) {
+        let Some(track) = self.core(place) else { return };
+        let name = match &command.program {
+            Some(program) => format!("{}: {program}", command.name),
+            None => command.name.to_owned(),
+        };
+        let args = [("queue", Value::U64(command.queue.into())), ("number", Value::U64(command.number))];
+        let bytes = command.bytes.map(|bytes| ("bytes", Value::U64(bytes)));
+        let program = command.program.as_deref().map(|program| ("program", Value::Str(program)));
+        let args: Vec<_> = args.into_iter().chain(bytes).chain(program).collect();
         self.begin(track, at, &Label { name: &name, args: &args, ..Label::default() });
     }
 
@@ -422,6 +435,7 @@ fn unit_name(unit: Unit) -> String {
         Unit::Vector => "vector unit (SFPU)".into(),
         Unit::Mover => "mover".into(),
         Unit::Scalar => "scalar unit".into(),
+        Unit::Gate => "wait gates".into(),
     }
 }
 
@@ -435,7 +449,10 @@ impl<W: Write + Send> Listener for ChipTimeline<W> {
             Activity::Launch(launch) => self.launch(at, launch.queue, &launch.program, launch.number),
             Activity::KernelStarts(place, kernel) => self.kernel_starts(at, place, kernel),
             Activity::WaitStarts(place, _, why, _) => self.wait_starts(at, place, why),
-            Activity::KernelEnds(place, ..) | Activity::WaitEnds(place, ..) => self.core_ends(at, place),
+            Activity::CommandStarts(place, command) => self.command_starts(at, place, command),
+            Activity::KernelEnds(place, ..) | Activity::WaitEnds(place, ..) | Activity::CommandEnds(place) => {
+                self.core_ends(at, place)
+            }
             Activity::Go(place, launch) => self.go(at, place, &launch.program, launch.number),
             Activity::RequestStarts(place, _, request) => self.request_starts(at, place, request),
             Activity::RequestEnds(id, _) => self.request_ends(at, id),

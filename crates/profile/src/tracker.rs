@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::activity::{Activity, Kernel, Listener, Place};
+use crate::commands::Commands;
 use crate::flight::Flight;
 use crate::why::{Scene, counter};
 use crate::{ChipTimeline, Picture, Profile, Why};
@@ -47,6 +48,8 @@ pub struct Tracker {
     wants: Wants,
     tiles: BTreeMap<NocXy, Tile>,
     flight: Flight,
+    /// Commands of the queues, for a timeline.
+    commands: Option<Commands>,
 }
 
 /// What is known of a tile.
@@ -80,7 +83,8 @@ impl Tracker {
     pub fn new(map: MemoryMap, mut listeners: Listeners) -> Self {
         let wanted = listeners.each().fold(Wants::NOTHING, |all, listener| all | listener.wants());
         let wants = wanted | Wants::CORES | Wants::NOC | Wants::REGISTERS;
-        Self { listeners, map, wants, tiles: BTreeMap::new(), flight: Flight::default() }
+        let commands = listeners.timeline.is_some().then(Commands::default);
+        Self { listeners, map, wants, tiles: BTreeMap::new(), flight: Flight::default(), commands }
     }
 
     fn tell(&mut self, at: Cycle, activity: &Activity<'_>) {
@@ -100,6 +104,7 @@ impl Tracker {
 
     fn end(&mut self, at: Cycle, place: Place) {
         self.end_wait(at, place);
+        self.end_command(at, place);
         if let Some((kernel, since)) = self.tile(place.tile).cores[place.core.index()].kernel.take() {
             self.tell(at, &Activity::KernelEnds(place, &kernel, since));
         }
@@ -226,9 +231,25 @@ impl Tracker {
         }
     }
 
+    // Commands of a queue
+
+    fn loaded(&mut self, at: Cycle, place: Place, addr: u32, bytes: u8, value: u32) {
+        let command = self.commands.as_mut().and_then(|commands| commands.loaded(place, addr, bytes, value));
+        if let Some(command) = command {
+            self.tell(at, &Activity::CommandStarts(place, &command));
+        }
+    }
+
+    fn end_command(&mut self, at: Cycle, place: Place) {
+        if self.commands.as_mut().is_some_and(|commands| commands.counted(place)) {
+            self.tell(at, &Activity::CommandEnds(place));
+        }
+    }
+
     fn stored_of_queue(&mut self, at: Cycle, place: Place, addr: u32, value: u32) {
         let within = L1Addr::new(addr);
         if STATUS.contains(within) && (addr - STATUS.base().get()) % STATUS_BYTES == word::COMMANDS {
+            self.end_command(at, place);
             self.tell(at, &Activity::Commands(place, value));
         } else if PREFETCH_Q.contains(within) && value == 0 {
             self.queue_level(at, place.tile, -1);
@@ -304,6 +325,7 @@ impl Tracker {
             What::Store { addr, bytes, value } => {
                 self.stored(at, place.tile, Some(place.core), *addr, *bytes, *value);
             }
+            What::Load { addr, bytes, value, .. } => self.loaded(at, place, *addr, *bytes, *value),
             What::Request(request) => {
                 self.sends_go(at, place, request);
                 self.flight.start(place.tile, request);
@@ -342,6 +364,9 @@ impl Tracker {
 
     fn queue_starts(&mut self, at: Cycle, note: &QueueNote) {
         self.tile(note.tile).queue = true;
+        if let Some(commands) = &mut self.commands {
+            commands.queue(note);
+        }
         let program: Arc<str> = format!("command queue {}", note.queue).into();
         for code in &note.kernels {
             let CodeNote { name, processor, text, .. } = code;
@@ -363,6 +388,10 @@ impl Observer for Tracker {
         [sync..sync + 4, go..go + 4 * GO_ENTRIES].into_iter().chain(regions).collect()
     }
 
+    fn loads(&self) -> Vec<(NocXy, std::ops::Range<u32>)> {
+        self.commands.iter().flat_map(Commands::rings).collect()
+    }
+
     fn events(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.event(event));
     }
@@ -371,8 +400,16 @@ impl Observer for Tracker {
         match note {
             Note::Launch(launch) => {
                 self.tell(at, &Activity::Launch(launch));
+                if let Some(commands) = &mut self.commands {
+                    commands.launch(launch);
+                }
                 for &tile in &launch.cores {
                     self.tile(tile).announced.push_back(launch.clone());
+                }
+            }
+            Note::Commands(sent) => {
+                if let Some(commands) = &mut self.commands {
+                    commands.commands(sent);
                 }
             }
             Note::Queue(queue) => self.queue_starts(at, queue),

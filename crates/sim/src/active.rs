@@ -46,6 +46,7 @@ enum Listed {
 }
 
 /// The nodes that have work.
+#[derive(Clone)]
 pub(crate) struct ActiveNodes {
     /// The nodes that have work before `later_from`, and perhaps a few others, in no order.
     list: Vec<Active>,

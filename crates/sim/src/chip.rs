@@ -5,6 +5,7 @@
 //! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
 mod debug;
+mod twin;
 
 pub use debug::{Advanced, CoreView, ReadTicket, Thread};
 
@@ -101,6 +102,12 @@ pub enum ChipError {
         /// The cores that execute.
         busy: Vec<(NocXy, Processor, u32)>,
     },
+    /// An observer has ended the run. The chip is stopped for good.
+    #[error("an observer ended the run at cycle {cycle}")]
+    Ended {
+        /// The end of the window with what it ended the run for.
+        cycle: Cycle,
+    },
 }
 
 impl From<Fault> for ChipError {
@@ -129,6 +136,7 @@ pub struct ChipStats {
 }
 
 /// A node of the chip.
+#[derive(Clone)]
 enum AnyNode {
     Tensix(Box<Tile>),
     Dram(Box<DramBank>),
@@ -140,6 +148,7 @@ enum AnyNode {
 }
 
 /// In the place of a node that another thread runs. Nothing happens here, and nothing comes here.
+#[derive(Clone)]
 struct Away;
 
 impl Node for Away {
@@ -214,6 +223,8 @@ pub struct Chip {
     grid: Arc<Grid>,
     /// The observers, if there are any.
     hub: Option<Box<Hub>>,
+    /// When one of them has ended the run.
+    ended: Option<Cycle>,
 }
 
 impl Chip {
@@ -254,7 +265,7 @@ impl Chip {
             network.make_late(late, pcie as NodeId);
         }
         let scheduler = Scheduler::new(network, Distances::new(&layout.places(nodes.len())), threads);
-        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None, grid, hub: None })
+        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None, grid, hub: None, ended: None })
     }
 
     /// Shares windows among the threads however little work they are.
@@ -347,7 +358,12 @@ impl Chip {
         self.scheduler.touched(self.pcie, &self.nodes[self.pcie]);
     }
     fn alive(&self) -> Result<(), ChipError> {
+        self.goes_on()?;
         self.fault.clone().map_or(Ok(()), |fault| Err(ChipError::Fault(fault)))
+    }
+    /// Whether no observer has ended the run.
+    fn goes_on(&self) -> Result<(), ChipError> {
+        self.ended.map_or(Ok(()), |cycle| Err(ChipError::Ended { cycle }))
     }
     fn failed(&mut self, fault: Fault) -> ChipError {
         self.fault.get_or_insert_with(|| fault.clone());
@@ -372,12 +388,19 @@ impl Chip {
 
     /// Adds an observer. It sees what happens from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
-        let hub = self.hub.get_or_insert_default();
+        let now = self.now();
+        let hub = self.hub.get_or_insert_with(|| {
+            let tile = |(number, node): (usize, &AnyNode)| match node {
+                AnyNode::Tensix(tile) => Some((tile.xy(), number)),
+                _ => None,
+            };
+            Box::new(Hub::new(self.nodes.iter().enumerate().filter_map(tile).collect()))
+        });
         hub.add(observer);
-        let (wants, lines) = (hub.wants(), hub.lines());
+        let (wants, others, lines) = (hub.wants(), hub.others_want(), hub.lines());
         for node in &mut self.nodes {
             if let AnyNode::Tensix(tile) = node {
-                tile.observe(wants, &lines);
+                tile.observe((wants, others), &lines, now);
             }
         }
         self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
@@ -396,6 +419,28 @@ impl Chip {
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);
             hub.note(now, note);
+            if let Note::Firmware(_) = note {
+                let boundaries = hub.boundaries();
+                for node in &mut self.nodes {
+                    if let AnyNode::Tensix(tile) = node {
+                        tile.set_boundaries(&boundaries);
+                    }
+                }
+            }
+            if matches!(note, Note::Queue(_)) {
+                self.observe_loads();
+            }
+        }
+    }
+
+    /// Has the tiles record the loads that observers want to see.
+    fn observe_loads(&mut self) {
+        let loads = self.hub.as_ref().map_or(Vec::new(), |hub| hub.loads());
+        for node in &mut self.nodes {
+            if let AnyNode::Tensix(tile) = node {
+                let of_tile = loads.iter().filter(|(xy, _)| *xy == tile.xy());
+                tile.observe_loads(of_tile.map(|(_, range)| range.clone()).collect());
+            }
         }
     }
 
@@ -421,6 +466,14 @@ impl Chip {
         if let Some(hub) = &mut self.hub {
             let now = self.scheduler.now;
             hub.take(self.scheduler.events(), now);
+            for (node, known) in hub.known() {
+                if let Some(AnyNode::Tensix(tile)) = self.nodes.get_mut(node) {
+                    tile.know(&known);
+                }
+            }
+            if hub.ends(now) {
+                self.ended.get_or_insert(now);
+            }
         }
         result
     }
@@ -429,7 +482,7 @@ impl Chip {
     fn step_for_host(&mut self) -> Result<(), ChipError> {
         let until = Until { stop: NEVER, ahead: 0, notice: timing::PCIE_HOST_ONE_WAY };
         match self.step(until) {
-            Ok(Step::Ran | Step::Reached) => Ok(()),
+            Ok(Step::Ran | Step::Reached) => self.goes_on(),
             Ok(Step::Quiet) => Err(self.deadlock()),
             Err(fault) => Err(self.failed(fault)),
         }
@@ -521,7 +574,7 @@ impl Chip {
             }
             let until = Until { stop, ahead: 0, notice: timing::HOST_NOTICE };
             match self.step(until) {
-                Ok(Step::Ran) => {}
+                Ok(Step::Ran) => self.goes_on()?,
                 Ok(Step::Reached) => {
                     return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
                 }
@@ -557,7 +610,7 @@ impl Chip {
         let until = Until { stop, ahead, notice: NEVER };
         loop {
             match self.step(until) {
-                Ok(Step::Ran) if self.scheduler.now < stop => {}
+                Ok(Step::Ran) if self.scheduler.now < stop => self.goes_on()?,
                 Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
                 Err(fault) => return Err(self.failed(fault)),
             }

@@ -203,6 +203,11 @@ impl<N: Worked> Crew<N> {
         }
     }
 
+    /// A crew of as many, which has not started.
+    pub(crate) fn twin(&self) -> Self {
+        Self::new(self.threads, self.nodes)
+    }
+
     /// Whether the workers were started.
     pub(crate) fn has_started(&self) -> bool {
         self.process != 0

@@ -14,7 +14,7 @@ const FARTHEST: Cycle = timing::LOOKAHEAD + (GRID_X / 2 + GRID_Y / 2 - 1) as Cyc
 const _: () = assert!(FARTHEST <= u8::MAX as Cycle);
 
 /// How long a packet takes at least from each node to each other.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Distances {
     nodes: usize,
     cycles: Box<[u8]>,

@@ -13,7 +13,7 @@ use crate::NEVER;
 ///
 /// Arrivals and own events have a sorted queue each, because a new event is usually the last
 /// of its kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventQueue<T> {
     arrivals: Line<T>,
     own: Line<T>,
@@ -55,7 +55,7 @@ impl<T> EventQueue<T> {
 }
 
 /// Events in the order of (cycle, order of insertion).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Line<T> {
     events: VecDeque<(Cycle, T)>,
     /// The cycle of the first, or [`NEVER`].

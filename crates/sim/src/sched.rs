@@ -100,6 +100,7 @@ pub(crate) struct Scheduler<N> {
 const OBSERVED_STRIDE: Cycle = 1 << 16;
 
 /// A fault of a node.
+#[derive(Clone)]
 struct Faulted {
     at: Cycle,
     node: usize,
@@ -155,6 +156,29 @@ impl<N: Worked> Scheduler<N> {
             spans: Vec::with_capacity(nodes),
             packets: None,
             stride: NEVER,
+        }
+    }
+
+    /// A scheduler in the same state, with threads of its own.
+    pub(crate) fn twin(&self) -> Self {
+        Self {
+            now: self.now,
+            next: self.next,
+            network: self.network.clone(),
+            out: self.out.clone(),
+            routed: self.routed,
+            fault: self.fault.clone(),
+            ahead: self.ahead.clone(),
+            active: self.active.clone(),
+            distances: self.distances.clone(),
+            rested: self.rested,
+            crew: self.crew.as_ref().map(Crew::twin),
+            work: self.work,
+            unmeasured: self.unmeasured,
+            least_work: self.least_work,
+            spans: Vec::with_capacity(self.distances.nodes()),
+            packets: self.packets.clone(),
+            stride: self.stride,
         }
     }
 

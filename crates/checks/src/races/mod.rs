@@ -2,35 +2,43 @@
 //! nothing orders, whenever they happened.
 //!
 //! [`RaceObserver`] follows all accesses of a run with vector clocks (happens-before). Agents are
-//! the cores, what each NIU has under way, and the host. What orders them:
+//! the cores, threads and units of the coprocessor, what each NIU has under way, and the host. What
+//! orders them:
 //!
 //! - a core's own program, and the requests that it starts;
 //! - counters and transaction ids of the NIU that a core loads, which show that requests are over
 //!   (`niu`); writes on one channel of the NoC arrive in order;
 //! - words by which agents tell each other something (`words`) and registers of streams;
 //! - a core's stores reach L1 in order, but a request or a register may overtake them until the
-//!   core has loaded what it stored (BabyRISCV/MemoryOrdering.md).
+//!   core has loaded what it stored (BabyRISCV/MemoryOrdering.md);
+//! - pushes, waits, semaphores, mutexes, banks and queues of the coprocessor (`units`).
 //!
-//! Taken as ordered, so that nothing is reported that is right: all that the coprocessor reads and
-//! writes in L1, cores that use its registers, resets, and what the host does one after the other.
-//! docs/races.md has the rules, and the table of bugs by which they are tested.
+//! Taken as ordered, so that nothing is reported that is right: resets, and what the host does one
+//! after the other. docs/races.md has the rules, all that is taken as ordered, and the table of bugs
+//! by which they are tested.
 
 mod clock;
+mod coprocessor;
 mod cores;
 mod niu;
+mod registers;
 mod report;
 mod requests;
 mod shadow;
+mod units;
 mod words;
 
+use crate::numbers::ByNumber;
 use crate::{Checks, Code, Space};
 use clock::{Clock, Moment, Part, Stamp};
+use coprocessor::Done;
 use niu::Niu;
+use registers::Registers;
 use report::{Owner, PartOf, Reports, Where};
 use shadow::{Access, Conflict, Shadow};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tilework_abi::board::Board;
 use tilework_abi::l1::{MemoryMap, WORKER};
 use tilework_abi::noc::{self, NocXy};
@@ -38,6 +46,7 @@ use tilework_abi::stream;
 use tilework_abi::tensix::{self, L1_SIZE, Processor};
 use tilework_driver::Note;
 use tilework_sim::{Agent, Cycle, Event, Observer, Spot, Wants, What};
+use units::Units;
 use words::Words;
 
 /// Requests of the host that are kept: more than can be on their way.
@@ -53,10 +62,10 @@ struct Core {
     stores: Stamp,
     emitted: u32,
     arrived: u32,
-    /// What it knew when it last stored to a register of the coprocessor.
-    pushed: Option<Moment>,
     /// Its last load of L1.
     last_load: (u32, u32),
+    /// It has emptied its cache since.
+    fenced: bool,
     /// What it has learned of each NIU.
     niu_versions: [u32; 2],
 }
@@ -90,6 +99,36 @@ struct Tile {
     nius: [Niu; 2],
     l1: Shadow,
     words: Words,
+    units: Units,
+    registers: Registers,
+    /// What packer, scalar and configuration unit do in this cycle.
+    doing: [Vec<Done>; 3],
+    /// The thread whose instruction an unpacker starts, and when it passed the wait gate.
+    starting: Option<(u8, Cycle)>,
+}
+
+/// Where each tile is among all, by its coordinates, which have six bits each.
+#[derive(Debug, Default)]
+struct Index(Vec<Option<usize>>);
+
+impl Index {
+    #[inline]
+    fn place(xy: NocXy) -> usize {
+        usize::from(xy.y) << 6 | usize::from(xy.x)
+    }
+
+    #[inline]
+    fn get(&self, xy: &NocXy) -> Option<&usize> {
+        self.0.get(Self::place(*xy))?.as_ref()
+    }
+
+    fn add(&mut self, xy: NocXy, at: usize) {
+        let place = Self::place(xy);
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some(at);
+    }
 }
 
 /// A request that is under way.
@@ -110,18 +149,22 @@ pub struct RaceObserver {
     board: Board,
     /// Where the worker firmware keeps its mailboxes.
     map: MemoryMap,
+    /// Whether launch messages are where this map has them.
+    has_launches: bool,
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
-    index: HashMap<NocXy, usize>,
-    dram: HashMap<u8, Shadow>,
-    ops: HashMap<u64, Op>,
+    index: Index,
+    dram: ByNumber<u8, Shadow>,
+    ops: ByNumber<u64, Op>,
     /// What the host knows, and its count.
     host: Clock,
     host_own: Stamp,
     /// Its requests, of which nobody says when they are over; only the last ones are kept.
     host_ops: VecDeque<u64>,
     reports: Reports,
+    /// Who is told while the run goes on.
+    checks: Option<Arc<Mutex<Checks>>>,
 }
 
 impl RaceObserver {
@@ -132,28 +175,49 @@ impl RaceObserver {
         Self {
             board,
             map: WORKER,
+            has_launches: true,
             reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
-            index: HashMap::new(),
-            dram: HashMap::new(),
-            ops: HashMap::new(),
+            index: Index::default(),
+            dram: ByNumber::default(),
+            ops: ByNumber::default(),
             host: Clock::default(),
             host_own: Stamp { part: 1, count: 0 },
             host_ops: VecDeque::new(),
             reports: Reports::default(),
+            checks: None,
         }
     }
 
-    /// Hands over the races that were found, at the end of a run.
+    /// An observer of a chip whose host says nothing of its firmware: what lies below all public
+    /// firmware is taken for mailboxes, and a word that a core loads right after a `fence` for one
+    /// that tells something, as it does before each look at a semaphore.
+    pub fn of_stranger(board: Board) -> Self {
+        Self { reserved: vec![words::MAILBOXES], has_launches: false, ..Self::new(board) }
+    }
+
+    /// Tells what it finds while the run goes on, in the order of cycles.
+    #[must_use]
+    pub fn telling(self, checks: Arc<Mutex<Checks>>) -> Self {
+        Self { checks: Some(checks), ..self }
+    }
+
+    /// Hands over the races that were found and not told yet, at the end of a run.
     pub fn hand_over(&mut self, checks: &mut Checks) {
         self.reports.hand_over(checks);
     }
 
+    #[inline]
     fn tile(&mut self, xy: NocXy) -> usize {
-        if let Some(&at) = self.index.get(&xy) {
-            return at;
+        match self.index.get(&xy) {
+            Some(&at) => at,
+            None => self.add_tile(xy),
         }
+    }
+
+    #[cold]
+    fn add_tile(&mut self, xy: NocXy) -> usize {
         let parts = &mut self.parts;
         let mut part = |owner| {
             parts.push(PartOf { tile: xy, owner });
@@ -165,14 +229,15 @@ impl RaceObserver {
             stores: part(Owner::Stores(core as u8)),
             emitted: 0,
             arrived: 0,
-            pushed: None,
             last_load: (0, 0),
+            fenced: false,
             niu_versions: [0; 2],
         });
         let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
         words.reserve(&self.reserved);
-        self.tiles.push(Tile { xy, cores, nius, l1, words });
-        self.index.insert(xy, self.tiles.len() - 1);
+        let (units, registers, doing, starting) = Default::default();
+        self.tiles.push(Tile { xy, cores, nius, l1, words, units, registers, doing, starting });
+        self.index.add(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
     }
 
@@ -180,9 +245,9 @@ impl RaceObserver {
         match (&event.what, event.spot, event.agent) {
             (What::Leaves(packet), Spot::Pcie, _) => self.host_sends(event, packet),
             (What::Arrives(packet), spot, _) => self.arrives(event.at, spot, packet),
-            (&What::UnitStore { by, addr, .. }, Spot::Tensix(xy), _) => {
+            (_, Spot::Tensix(xy), Agent::Coprocessor(unit)) => {
                 let tile = self.tile(xy);
-                self.unit_stores(tile, by, addr);
+                self.coprocessor(tile, unit, event);
             }
             (what, Spot::Tensix(xy), Agent::Core(core)) => {
                 let tile = self.tile(xy);
@@ -200,11 +265,13 @@ impl RaceObserver {
             }
             What::Load { addr, value, .. } => self.load_register(tile, c, addr, value),
             What::Store { addr, bytes, .. } if addr < L1_SIZE => self.store(tile, c, event, addr, bytes),
-            What::Store { addr, value, .. } => self.store_register(tile, c, addr, value),
+            What::Store { addr, value, .. } => self.store_register(tile, c, event, addr, value),
             What::Atomic { addr, .. } => self.atomic(tile, c, addr),
+            What::Pushes => self.pushes(tile, c, event.at),
             What::Fence => {
                 let core = &mut self.tiles[tile].cores[c];
                 core.emitted = core.stores.count;
+                core.fenced = true;
             }
             What::Request(ref request) => self.request(tile, c, event, request),
             What::Parked(ref addrs) => {
@@ -254,11 +321,19 @@ impl RaceObserver {
 
 impl Observer for RaceObserver {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::NOC | Wants::CORES
+        Wants::ACCESSES | Wants::FIELDS | Wants::NOC | Wants::CORES | Wants::COPROCESSOR
     }
 
     fn events(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.event(event));
+    }
+
+    fn reached(&mut self, _at: Cycle) {
+        if self.reports.is_ready()
+            && let Some(mut checks) = self.checks.as_ref().and_then(|checks| checks.lock().ok())
+        {
+            self.reports.tell(&mut checks);
+        }
     }
 
     fn note(&mut self, _at: Cycle, note: &Note) {
@@ -289,6 +364,7 @@ impl Register {
             noc::NIU0_BASE..noc::NIU1_BASE => Self::Niu(0, addr - noc::NIU0_BASE),
             noc::NIU1_BASE..stream::BASE => Self::Niu(1, addr - noc::NIU1_BASE),
             stream::BASE..tensix::MOP_CFG_BASE => Self::Stream,
+            tensix::TDMA_BASE..tensix::DEBUG_BASE => Self::Coprocessor,
             tensix::LOCAL_BASE..noc::NIU0_BASE => Self::Own,
             _ => Self::Coprocessor,
         }

@@ -5,7 +5,8 @@
 //! change, and words that a core has been seen to poll. All others are data.
 
 use super::clock::{Clock, Moment};
-use std::collections::{BTreeMap, HashMap};
+use crate::numbers::ByNumber;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use tilework_abi::cq::layout::{dispatch_core, prefetch_core};
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, MemoryMap};
@@ -15,6 +16,9 @@ use tilework_abi::{L1_ALIGN, stream};
 
 /// Semaphores of a program (tt-metal, `NUM_SEMAPHORES`).
 const SEMAPHORES: u32 = 16;
+/// Where the mailboxes of all public firmware are, with the words for small writes in front of them
+/// (tt-metal, `dev_mem_map.h`: up to `MEM_MAILBOX_END`).
+pub(super) const MAILBOXES: Range<u32> = 0..96 + 13_440;
 /// Bytes of L1 that 64 marks are for.
 const MARKED: usize = 256;
 /// Bytes of a write that may be a flag, at most.
@@ -29,7 +33,7 @@ pub(super) struct Words {
     /// Base of the kernel configuration in use.
     config: u32,
     /// What came with the last small write of the NoC to a word that may be a flag.
-    flags: HashMap<u32, Moment>,
+    flags: ByNumber<u32, Moment>,
 }
 
 /// What is told by a word.
@@ -129,6 +133,13 @@ impl Words {
         }
         if let Some(flag) = self.flags.get(&addr) {
             flag.tell(clock);
+        }
+    }
+
+    /// All that is told by registers of streams: somebody has waited for one of them.
+    pub(super) fn streams(&self, clock: &mut Clock) {
+        for word in self.known.range(stream::BASE..).map(|(_, word)| word) {
+            clock.join(&word.clock);
         }
     }
 

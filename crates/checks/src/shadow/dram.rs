@@ -6,8 +6,8 @@ use super::report::Actor;
 use super::written::{Shadow, Sparse};
 use crate::catalogue::{Row, memory as rows};
 use crate::finding::Place;
+use crate::numbers::ByNumber;
 use crate::protocol::Issued;
-use std::collections::HashMap;
 use std::sync::Arc;
 use tilework_driver::{BankNote, BufferNote, LaunchNote};
 use tilework_sim::{Cycle, PacketEvent, RequestKind};
@@ -20,7 +20,7 @@ const UNIT: u64 = tilework_abi::DRAM_ALIGN as u64;
 pub(crate) struct Dram {
     written: Sparse,
     /// Which launch has last written each unit, and who of it. Asked by number, never walked.
-    writers: HashMap<u64, (u64, Place)>,
+    writers: ByNumber<u64, (u64, Place)>,
 }
 
 /// `n bytes`, or `1 byte`.
@@ -53,7 +53,7 @@ impl CheckObserver {
         match self.buffers.find(bank, addr, len, launch) {
             Found::Within(range) => Ok(range),
             Found::Past(note, by) => Err((rows[0], past(&note, by, &place))),
-            Found::Nobody => Err((rows[1], format!("{} at {addr:#x} in {place} are of no buffer", bytes(len)))),
+            Found::Nobody => Err((rows[1], format!("{} at {addr:#x} in {place} that are of no buffer", bytes(len)))),
         }
     }
 
@@ -71,7 +71,7 @@ impl CheckObserver {
     pub(super) fn wrote_dram(&mut self, bank: u8, packet: &PacketEvent, issued: Option<&Issued>, at: Cycle) {
         let dram = self.dram.entry(bank).or_default();
         dram.written.mark(packet.addr, packet.len.into(), true);
-        let Some(issued) = issued else { return };
+        let Some(issued) = issued.filter(|_| self.stranger.is_none()) else { return };
         let by = Actor { at, ..issued.actor.by(issued.agent()) };
         let launch = issued.launch.number;
         let end = packet.addr.saturating_add(packet.len.into());

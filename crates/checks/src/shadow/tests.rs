@@ -69,7 +69,9 @@ impl Bench {
         let cb = CbNote { index: 0, name: "0".into(), address: CB, page_size: 64, pages: 2, over: false };
         bench.note(Note::Launch(Arc::new(LaunchNote {
             number: 0,
+            tag: None,
             queue: None,
+            tag: None,
             program: "p".into(),
             host_assigned_id: 0,
             cores: cores.clone(),
@@ -106,7 +108,7 @@ impl Bench {
     }
     fn event(&mut self, tile: NocXy, agent: Agent, pc: u32, what: What) {
         self.at += 1;
-        self.observer.events(&[Event { at: self.at, spot: Spot::Tensix(tile), agent, pc, what }]);
+        self.observer.events(&[Event { at: self.at, spot: Spot::Tensix(tile), agent, pc, known: false, what }]);
     }
     fn brisc(&mut self, pc: u32, what: What) {
         self.event(TILE, Agent::Core(Processor::Brisc), TEXT + pc, what);
@@ -241,6 +243,7 @@ fn code_null_and_firmware_are_not_written() {
 fn a_circular_buffer_overrun() {
     let mut bench = Bench::new();
     let (received, acked) = (received_addr(WORKER.cb_stream, 0), acked_addr(WORKER.cb_stream, 0));
+    bench.ncrisc(What::Load { addr: acked, bytes: 4, value: 0, cached: false });
     for count in 1..=2 {
         bench.ncrisc(store(CB + 64 * (count - 1), 7));
         bench.ncrisc(store(received, count));

@@ -2,9 +2,12 @@
 //! was written.
 
 use super::cbs::Cb;
+use super::known::Told;
 use super::observer::Span;
+use super::report::Actor;
 use super::written::{Shadow, Written};
 use crate::finding::Place;
+use crate::protocol::{Ids, State};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,6 +44,8 @@ pub(crate) struct CoreState {
     pub kernel: Option<CodeNote>,
     /// The last range of L1 that an access of the kernel was found to be right in.
     pub owned: Range<u32>,
+    /// What was last told to be known of L1, and of local RAM.
+    pub told: [Told; 2],
     /// The last request to each NoC of which no counter was looked at since.
     pub unwaited: [Option<crate::protocol::Issued>; 2],
     /// Instructions of the kernel by address, as far as they have been decoded.
@@ -56,6 +61,7 @@ impl CoreState {
             lines: [EMPTY; LINES],
             kernel: None,
             owned: 0..0,
+            told: Default::default(),
             unwaited: [None, None],
             decoded: Box::new([(0, None); DECODED]),
             linked: Default::default(),
@@ -159,6 +165,10 @@ pub(crate) struct Tile {
     pub is_queue: bool,
     /// Whether a kernel of another tile has written here since the program began.
     pub was_told: bool,
+    /// The transaction ids that the program uses.
+    pub ids: Ids,
+    /// What kernels have set in the coprocessor.
+    pub state: State,
 }
 
 impl Tile {
@@ -173,6 +183,8 @@ impl Tile {
             cbs: Vec::new(),
             is_queue: false,
             was_told: false,
+            ids: Ids::default(),
+            state: State::default(),
         }
     }
 
@@ -185,6 +197,11 @@ impl Tile {
                 state.written(addr, len, &by);
             }
         }
+    }
+
+    /// Whether it is the kernel of this core that does something.
+    pub(crate) fn in_kernel(&self, core: Processor, actor: Actor) -> bool {
+        actor.code.is_some_and(|code| self.cores[core.index()].in_kernel(code.pc))
     }
 
     /// Whether no other tile of the program can have told this one anything.
@@ -218,6 +235,7 @@ impl Tile {
         for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
             state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
             state.owned = 0..0;
+            state.told = Default::default();
             state.decoded.fill((0, None));
         }
         let launch_cbs = launch.iter().flat_map(|launch| &launch.cbs);
@@ -226,6 +244,7 @@ impl Tile {
         self.number = number.unwrap_or_default();
         self.launch = launch;
         self.was_told = false;
+        self.ids = Ids::default();
     }
 
     /// The program is done.

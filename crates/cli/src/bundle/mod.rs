@@ -22,7 +22,8 @@ pub use replay::{ReplayArgs, replay};
 pub use write::{Keeper, Kept, Written, told};
 
 use crate::failure::{Failure, Outcome};
-use crate::program::args::KernelRunArgs;
+use crate::program::Schedule;
+use crate::program::args::{DispatchName, KernelCheckArgs, KernelRunArgs};
 use clap::{Args, FromArgMatches};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +32,9 @@ use tilework_checks::Word;
 
 /// The form of bundles. It changes when older ones cannot be read any more.
 const FORM: u32 = 1;
+
+/// The end of a run that ended well, but not as under the usual schedule.
+pub const SCHEDULE: &str = "schedule";
 
 /// Names of entries.
 const MANIFEST: &str = "bundle.json";
@@ -57,10 +61,13 @@ struct Manifest {
     bundle: u32,
     /// The version of the command that wrote it.
     tilework: String,
-    /// How the run ended: the class of its failure, or `findings`.
+    /// How the run ended: the class of its failure, `findings`, or [`SCHEDULE`].
     end: String,
     /// How the program was run.
     options: Options,
+    /// The schedule that it had, other than the usual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schedule: Option<Schedule>,
     /// What the program file calls the kernels.
     kernels: Vec<String>,
     /// The names of the inputs.
@@ -75,7 +82,7 @@ struct Manifest {
 /// absent was not given.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
-struct Options {
+pub struct Options {
     /// A known board; absent with the entry `board.toml`.
     board: Option<String>,
     dispatch: String,
@@ -89,9 +96,19 @@ struct Options {
 }
 
 impl Options {
+    /// Those of a run that `check` makes; its board is not among them.
+    pub fn checked(own: &KernelCheckArgs) -> Self {
+        Self {
+            dispatch: DispatchName::Fast.name().to_owned(),
+            dispatch_layout: own.plan.layout.given.map(|layout| layout.name().to_owned()),
+            checks: words(&own.checks.checks),
+            allow: own.checks.allow.iter().map(ToString::to_string).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Those of a run, on a board of this name.
     fn of(board: Option<String>, own: &KernelRunArgs) -> Self {
-        let words = Word::ALL.iter().filter(|(_, word, _)| own.checks.checks.contains(word));
         Self {
             board,
             dispatch: own.dispatch.name().to_owned(),
@@ -100,14 +117,14 @@ impl Options {
             core_timing: own.core_timing,
             max_cycles: own.max_cycles,
             without_bugs: own.chip.without_bugs.iter().map(ToString::to_string).collect(),
-            checks: words.map(|(name, ..)| (*name).to_owned()).collect(),
+            checks: words(&own.checks.checks),
             allow: own.checks.allow.iter().map(ToString::to_string).collect(),
         }
     }
 
     /// The options as the command line reads them. A value that is no such option's is refused like
     /// there; none names a file.
-    fn read(&self) -> Outcome<KernelRunArgs> {
+    pub fn read(&self) -> Outcome<KernelRunArgs> {
         let mut words = vec!["replay".to_owned(), format!("--dispatch={}", self.dispatch)];
         let known = self.board.as_deref().filter(|name| BoardSpec::named(name).is_none());
         if let Some(unknown) = known {
@@ -129,6 +146,11 @@ impl Options {
         let matches = command.try_get_matches_from(words).map_err(refused)?;
         KernelRunArgs::from_arg_matches(&matches).map_err(refused)
     }
+}
+
+/// The names of words of `--checks`.
+fn words(given: &[Word]) -> Vec<String> {
+    Word::ALL.iter().filter(|(_, word, _)| given.contains(word)).map(|(name, ..)| (*name).to_owned()).collect()
 }
 
 /// What two reports of one run have in common: all but the time and the files of this machine.

@@ -136,6 +136,7 @@ fn run(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugge
         source: text(super::PROGRAM, program).map_err(in_bundle)?.with_kernels(kernels.clone()),
         inputs: inputs.clone(),
         folders: [known(&own.firmware, 0), known(&own.cq_firmware, 1)],
+        schedule: manifest.schedule,
         read: vec![file.clone()],
     };
     let (progress, started) = (Progress::new(), Instant::now());

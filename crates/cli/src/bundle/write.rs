@@ -1,13 +1,14 @@
 //! Writes the bundle of a run.
 
 use super::{
-    BOARD, CQ_FIRMWARE, FIRMWARE, FORM, MANIFEST, Manifest, Options, PROGRAM, REPORT, essence, input_entry,
+    BOARD, CQ_FIRMWARE, FIRMWARE, FORM, MANIFEST, Manifest, Options, PROGRAM, REPORT, SCHEDULE, essence, input_entry,
     kernel_entry,
 };
 use crate::array::Array;
 use crate::board_file;
 use crate::failure::{Failure, Outcome};
 use crate::files::{self, shown};
+use crate::program::Schedule;
 use crate::program::args::KernelRunArgs;
 use crate::program::firmware::Folder;
 use serde_json::Value;
@@ -24,7 +25,8 @@ const UNASKED: u64 = 64 << 20;
 
 /// Classes of failures of which a bundle is kept, and whether without being asked: a hang is hard
 /// to repeat for who was not there, while a fault or a finding names its line.
-const CLASSES: [(&str, bool); 4] = [("deadlock", true), ("budget", true), ("fault", false), ("findings", false)];
+const CLASSES: [(&str, bool); 5] =
+    [("deadlock", true), ("budget", true), ("fault", false), ("findings", false), (SCHEDULE, false)];
 
 /// What a run was made of.
 pub struct Kept<'a> {
@@ -40,6 +42,8 @@ pub struct Kept<'a> {
     pub folders: [Option<&'a Folder>; 2],
     /// The options.
     pub own: &'a KernelRunArgs,
+    /// The schedule, other than the usual one.
+    pub schedule: Option<Schedule>,
 }
 
 /// What became of the bundle of a run.
@@ -124,6 +128,7 @@ impl Kept<'_> {
             tilework: env!("CARGO_PKG_VERSION").to_owned(),
             end: class.to_owned(),
             options: Options::of(board, self.own),
+            schedule: self.schedule,
             kernels: self.kernels.keys().map(|&label| label.to_owned()).collect(),
             inputs: self.inputs.keys().cloned().collect(),
             firmware,
@@ -201,6 +206,7 @@ mod tests {
             inputs: &inputs,
             folders: [None, None],
             own: &own,
+            schedule: None,
         };
         let out = folder.path().join("out");
         let written = Keeper { file: None, hangs, out: &out }.keep(class, &kept, &Value::Null).unwrap();

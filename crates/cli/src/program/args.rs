@@ -68,6 +68,10 @@ pub struct KernelRunArgs {
     /// with the same report.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
+    /// Run under the schedule of this seed, as `tilework check --explore` names it. Needs the
+    /// built-in chip.
+    #[arg(long, value_name = "SEED", help_heading = INSPECT)]
+    pub schedule: Option<u32>,
     #[command(flatten)]
     pub checks: ChecksArgs,
     #[command(flatten)]
@@ -95,7 +99,7 @@ pub struct KernelCheckArgs {
 }
 
 /// Under which schedules a kernel program is run.
-#[derive(clap::Args, Clone, Copy, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct ExploreArgs {
     /// Also run the program under N other schedules, and compare their outputs with those of the
     /// usual one: packets and cores are late, as the chip allows it.
@@ -104,6 +108,10 @@ pub struct ExploreArgs {
     /// The seed of the first schedule; the next has the next number.
     #[arg(long, value_name = "SEED", requires = "explore", default_value_t = 1)]
     pub explore_from: u32,
+    /// Keep the first schedule that comes to another end in FILE (a zip archive): `tilework replay
+    /// FILE` repeats it, under the debugger if wanted.
+    #[arg(long, value_name = "FILE", requires = "explore", help_heading = INSPECT)]
+    pub bundle: Option<PathBuf>,
 }
 
 /// For which board and arrays a kernel program is checked or shown.

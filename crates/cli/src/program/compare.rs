@@ -10,6 +10,7 @@ use super::lower::{place, programs};
 use super::plan::Plan;
 use super::prints::Prints;
 use super::run::{NO_RANDOM_INPUTS, laid_out, watch};
+use super::schedule;
 use super::schema::ProgramFile;
 use super::source::Source;
 use crate::answer::Answer;
@@ -19,11 +20,12 @@ use crate::chip::{AnyChip, Device, Settings};
 use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Progress;
-use crate::{inputs, interrupt};
+use crate::targets::Targets;
+use crate::{bundle, inputs, interrupt};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{Result, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tilework_abi::board::Board;
 use tilework_checks::Policy;
 use tilework_dtype::DType;
@@ -42,6 +44,9 @@ struct ProgramCheck {
     explored: Option<Explored>,
     #[serde(skip_serializing_if = "Option::is_none")]
     checks: Option<ChecksReport>,
+    /// The bundle of the first schedule that deviates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bundle: Option<String>,
 }
 
 /// A program that can be run again and again.
@@ -80,6 +85,8 @@ pub fn check(file: &Path, own: &KernelCheckArgs) -> Outcome<Answer> {
     let plan = Plan::new(source, parsed, BoardLayout::new(board, own.plan.layout.layout()), &inputs)?;
     let expected: Option<Vec<Array>> = own.expect.as_deref().map(|folder| read(&plan, folder)).transpose()?;
     let policy = own.checks.policy(&plan, true)?;
+    let read: Vec<PathBuf> = inputs::files(&own.plan.input).chain([file.to_owned()]).collect();
+    Targets::new().option("--bundle", own.explore.bundle.as_deref()).prepare(&read)?;
     let program = Repeatable { file, board: own.plan.board.given, plan, inputs, policy };
     let ran = program.run_on(chip, Shown::Prints)?;
     let mut outputs = Vec::new();
@@ -94,15 +101,22 @@ pub fn check(file: &Path, own: &KernelCheckArgs) -> Outcome<Answer> {
         explore(&program, &ran, own.explore.explore_from, schedules, tolerance)
     });
     let explored = explored.transpose()?;
+    let deviating = explored.as_ref().and_then(Explored::first_deviating).zip(own.explore.bundle.as_deref());
+    let kept = deviating.map(|(seed, bundle)| schedule::keep(file, own, &program.inputs, seed, bundle)).transpose()?;
     let as_expected = outputs.iter().all(|row| row.passed);
     let failure = match &explored {
         _ if !as_expected => Some(Failure::failed("mismatch", "the outputs are not as expected")),
         Some(explored) => explored.failure(),
         None => None,
     };
+    let failure = match &kept {
+        Some(path) => failure.map(|failure| failure.map(|message| format!("{message}\n{}", bundle::told(path)))),
+        None => failure,
+    };
     let (file, name) = (file.display().to_string(), program.plan.name.clone());
     let (board, passed) = (program.plan.board.name(), failure.is_none());
-    let report = ProgramCheck { file, program: name, board, passed, outputs, explored, checks: ran.checks };
+    let bundle = kept.map(|path| path.display().to_string());
+    let report = ProgramCheck { file, program: name, board, passed, outputs, explored, checks: ran.checks, bundle };
     Ok(Answer::new(report, ProgramCheck::text).failing(failure))
 }
 

@@ -7,6 +7,7 @@
 
 use super::compare::{Ran, Repeatable};
 use super::findings::FindingData;
+use super::schedule::Schedule;
 use crate::chip::Settings;
 use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
@@ -64,7 +65,7 @@ pub fn explore(
     let interrupted = interrupt::flag();
     let mut explored = Explored { schedules: 0, asked, first_seed, deviating: 0, deviations: Vec::new() };
     for seed in (0..asked).map(|i| first_seed.wrapping_add(i)) {
-        let ran = program.run(Settings { schedule: Some(seed.into()), ..Settings::default() });
+        let ran = program.run(Settings { schedule: Some(Schedule::of(seed)), ..Settings::default() });
         if interrupted.load(Ordering::Relaxed) {
             break;
         }
@@ -96,6 +97,11 @@ pub fn explore(
 }
 
 impl Explored {
+    /// The seed of the first schedule that deviates.
+    pub fn first_deviating(&self) -> Option<u32> {
+        self.deviations.first().map(|deviation| deviation.seed)
+    }
+
     /// The failure that it shows, if it shows one.
     pub fn failure(&self) -> Option<Failure> {
         let Self { schedules, asked, deviating, deviations, .. } = self;

@@ -31,6 +31,7 @@ mod prints;
 mod profile;
 mod report;
 pub mod run;
+mod schedule;
 mod schema;
 mod scope;
 mod sections;
@@ -44,6 +45,7 @@ pub mod wrong;
 
 pub use profile::{ProfileArgs, profile};
 pub use report::BUILT_IN;
+pub use schedule::Schedule;
 
 use crate::answer::Answer;
 use crate::args::{CheckArgs, RunArgs, ShowArgs};

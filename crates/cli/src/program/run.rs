@@ -11,6 +11,7 @@ use super::lower::{place, programs};
 use super::plan::Plan;
 use super::prints::{Prints, PrintsReport};
 use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
+use super::schedule::Schedule;
 use super::schema::ProgramFile;
 use super::source::Source;
 use crate::answer::{self, Answer, ReportForm, Subject};
@@ -89,6 +90,9 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.chip.library.is_some() && own.bundle.file.is_some() {
         return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));
     }
+    if own.schedule.is_some() && own.chip.library.is_some() {
+        return Err(Failure::option("--schedule", " needs the built-in chip: leave out --chip"));
+    }
     if own.gdb.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--gdb", " needs the built-in chip: leave out --chip"));
     }
@@ -112,6 +116,8 @@ pub struct Job<'a> {
     pub inputs: BTreeMap<String, Array>,
     /// Other firmware, and other kernels of the command queue.
     pub folders: [Option<Folder>; 2],
+    /// The schedule, other than the usual one.
+    pub schedule: Option<Schedule>,
     /// The files that all this was read from.
     pub read: Vec<PathBuf>,
 }
@@ -131,6 +137,7 @@ pub struct Prepared<'a> {
     inputs: BTreeMap<String, Array>,
     plan: Plan,
     folders: [Option<Folder>; 2],
+    schedule: Option<Schedule>,
     policy: Policy,
 }
 
@@ -146,18 +153,19 @@ impl<'a> Job<'a> {
                 own.firmware.as_deref().map(Folder::of_workers).transpose()?,
                 own.cq_firmware.as_deref().map(Folder::of_queue).transpose()?,
             ],
+            schedule: own.schedule.map(Schedule::of),
             read: inputs::files(&args.input).chain([args.program.clone()]).collect(),
         })
     }
 
     /// Checks everything, and prepares what will be written when nothing was refused.
     pub fn prepare(self) -> Outcome<(Parts, Prepared<'a>)> {
-        let Self { program, out, own, source, inputs, folders, read } = self;
+        let Self { program, out, own, source, inputs, folders, schedule, read } = self;
         let file = ProgramFile::parse(&source)?;
         let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
         // A debugger runs one node after the other.
         let threads = if own.gdb.is_some() { Some(NonZeroUsize::MIN) } else { own.threads };
-        let settings = Settings { threads, bugs: own.chip.bugs(), coverage, schedule: None };
+        let settings = Settings { threads, bugs: own.chip.bugs(), coverage, schedule };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
         let plan = Plan::new(source, file, BoardLayout::new(board, own.layout.layout()), &inputs)?;
         let firmware = folders[0].as_ref().map(Folder::workers).transpose()?;
@@ -179,8 +187,22 @@ impl<'a> Job<'a> {
             .option("--capture", second.as_deref())
             .option("--bundle", own.bundle.file.as_deref());
         targets.prepare(&read)?;
-        let prepared = Prepared { program, out, own, inputs, plan, folders, policy };
+        let prepared = Prepared { program, out, own, inputs, plan, folders, schedule, policy };
         Ok((Parts { chip, firmware, queue }, prepared))
+    }
+
+    /// Runs it, and writes the bundle that it names, whatever the end; `good` is what a good end is
+    /// called.
+    pub fn keep_as(self, good: &str) -> Outcome<PathBuf> {
+        let (progress, started) = (Progress::new(), Instant::now());
+        let (parts, prepared) = self.prepare()?;
+        let ended = prepared.carry_out(parts, &progress, started, None);
+        let end = Some(end_of(&ended)).filter(|end| !end.is_empty()).unwrap_or(good);
+        match (prepared.keeper().keep(end, &prepared.kept(), &document(&ended))?, ended) {
+            (Written::File(path), _) => Ok(path),
+            (_, Err(failure)) => Err(failure),
+            (_, Ok(_)) => Err(Failure::failed("output", "the run has no bundle")),
+        }
     }
 }
 
@@ -264,16 +286,7 @@ impl Prepared<'_> {
     /// Keeps what the run was made of, if it ended in a way that asks for it; says so in the report
     /// or in the failure.
     fn keep(&self, ended: Outcome<KernelReport>) -> Outcome<KernelReport> {
-        let class = match &ended {
-            Err(failure) => failure.class(),
-            Ok(report) => report.checks.as_ref().filter(|found| !found.findings.is_empty()).map_or("", |_| "findings"),
-        };
-        let keeper = Keeper {
-            file: self.own.bundle.file.as_deref(),
-            hangs: !self.own.bundle.no_bundle && self.own.chip.library.is_none(),
-            out: self.out,
-        };
-        let written = keeper.keep(class, &self.kept(), &document(&ended));
+        let written = self.keeper().keep(end_of(&ended), &self.kept(), &document(&ended));
         match (ended, written) {
             (ended, Ok(Written::Not)) => ended,
             (Ok(report), Ok(Written::File(path))) => {
@@ -292,6 +305,14 @@ impl Prepared<'_> {
         }
     }
 
+    fn keeper(&self) -> Keeper<'_> {
+        Keeper {
+            file: self.own.bundle.file.as_deref(),
+            hangs: !self.own.bundle.no_bundle && self.own.chip.library.is_none(),
+            out: self.out,
+        }
+    }
+
     /// What the run was made of.
     fn kept(&self) -> Kept<'_> {
         let kernels = self.plan.roles.iter().flat_map(|role| &role.kernels);
@@ -303,7 +324,16 @@ impl Prepared<'_> {
             inputs: &self.inputs,
             folders: [self.folders[0].as_ref(), self.folders[1].as_ref()],
             own: self.own,
+            schedule: self.schedule,
         }
+    }
+}
+
+/// How a run ended, as bundles call it; empty for a good end.
+fn end_of(ended: &Outcome<KernelReport>) -> &str {
+    match ended {
+        Err(failure) => failure.class(),
+        Ok(report) => report.checks.as_ref().filter(|found| !found.findings.is_empty()).map_or("", |_| "findings"),
     }
 }
 

@@ -17,14 +17,15 @@ sources! {
         "Cargo.toml" "src/addr.rs" "src/address_map.rs" "src/arc.rs" "src/board.rs" "src/cb.rs"
         "src/convert.rs" "src/eltwise.rs" "src/cq/completion.rs" "src/cq/count.rs" "src/cq/dispatch.rs" "src/cq/layout.rs"
         "src/cq/mod.rs" "src/cq/prefetch.rs" "src/cq/status.rs" "src/cq/tiles.rs" "src/cq/wire.rs"
-        "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/l1.rs" "src/lib.rs" "src/msg.rs" "src/noc.rs" "src/pci.rs" "src/print.rs" "src/reg.rs"
+        "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/l1.rs" "src/lib.rs" "src/msg.rs" "src/noc.rs"
+        "src/pci.rs" "src/print.rs" "src/rearrange.rs" "src/reg.rs"
         "src/reg_tile.rs" "src/simlib.rs" "src/stream.rs" "src/telemetry.rs" "src/tensix.rs"
         "src/tensix/cfg/data.rs" "src/tensix/cfg/global.rs" "src/tensix/cfg/mod.rs"
         "src/tensix/cfg/thcon.rs" "src/tensix/cfg/thread.rs" "src/tensix/insn/config.rs"
         "src/tensix/insn/front.rs" "src/tensix/insn/matrix.rs" "src/tensix/insn/misc.rs"
         "src/tensix/insn/mod.rs" "src/tensix/insn/mode.rs" "src/tensix/insn/pack.rs"
         "src/tensix/insn/row.rs" "src/tensix/insn/scalar.rs" "src/tensix/insn/sync.rs"
-        "src/tensix/insn/text.rs" "src/tensix/insn/vector.rs" "src/tlb.rs";
+        "src/tensix/insn/text.rs" "src/tensix/insn/vector.rs" "src/tlb.rs" "src/walk.rs";
     "firmware/rt":
         "Cargo.toml" "src/cb.rs" "src/context.rs" "src/dram.rs" "src/globals.rs" "src/lib.rs" "src/niu.rs"
         "src/noc.rs" "src/print.rs" "src/reg.rs" "src/sem.rs" "src/start.rs" "src/worker.rs";

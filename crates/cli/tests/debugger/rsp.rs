@@ -21,11 +21,22 @@ impl Debugged {
         Self::of(&super::example(name), out, &[&input[..], more].concat())
     }
 
+    /// Repeats the run of a bundle on any free port.
+    pub(crate) fn replay(bundle: &Path) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilework"));
+        command.arg("replay").arg(bundle).args(["--report", "json", "--gdb", "0"]);
+        Self::start_command(command)
+    }
+
     /// Runs a program on any free port.
     pub(crate) fn of(program: &Path, out: &Path, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tilework"));
-        command.arg("run").arg(program).arg("--out").arg(out).args(["--report", "json", "--gdb", "0"]);
-        command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
+        command.arg("run").arg(program).arg("--out").arg(out).args(["--report", "json", "--gdb", "0"]).args(more);
+        Self::start_command(command)
+    }
+
+    fn start_command(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();

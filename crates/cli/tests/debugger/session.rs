@@ -41,12 +41,12 @@ continue
 continue
 ";
 
-fn starts(program: &str) -> bool {
+pub(crate) fn starts(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 /// The folder of kernels in C, built.
-fn built(folder: &Path) -> Option<std::path::PathBuf> {
+pub(crate) fn built(folder: &Path) -> Option<std::path::PathBuf> {
     if !starts("make") || !starts("riscv64-unknown-elf-gcc") {
         println!("skipped: no make or no riscv64-unknown-elf-gcc");
         return None;
@@ -60,7 +60,7 @@ fn built(folder: &Path) -> Option<std::path::PathBuf> {
 
 /// That texts come one after the other.
 #[track_caller]
-fn in_order(all: &str, texts: &[&str]) {
+pub(crate) fn in_order(all: &str, texts: &[&str]) {
     let mut rest = all;
     for text in texts {
         let Some((_, behind)) = rest.split_once(text) else { panic!("\"{text}\" is not in:\n{rest}\nof:\n{all}") };

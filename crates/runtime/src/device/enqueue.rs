@@ -170,9 +170,10 @@ impl<C: HostLink> Device<C> {
         self.turn_launcher(self.at, sub)?;
         let Some(launcher) = &mut self.launcher else { return Err(RuntimeError::NoCache) };
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
-        let launch = Launch { tag: Some(usize_of(queue.begin_program())), ..Launch::default() };
+        let tag = queue.begin_program();
+        let launch = Launch { tag: Some(usize_of(tag)), ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
-        self.tell_prepared(self.at, prepared, &launched.layout);
+        self.tell_prepared((self.at, tag), prepared, &launched.layout);
         let running = Running::new(prepared.program(), launched.layout);
         if let Some(order) = &mut self.order {
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
@@ -207,7 +208,9 @@ impl<C: HostLink> Device<C> {
         let go = Go::at(self.config.layout.queue(self.at), self.config.board);
         let steps = self.steps(&running, MODE_DEV).map_err(|e| self.explain(e, &[]))?;
         let commands = lower::addressed(&steps, &go);
-        self.tell_launch(Some(self.at), &running);
+        let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
+        let tag = queue.begin_program();
+        self.tell_launch(Some((self.at, tag)), &running);
         if let Some(order) = &mut self.order {
             // Its commands wait for its end.
             order.launch(self.at, sub, Arc::clone(&running.program), &running.layout.cores);
@@ -216,8 +219,8 @@ impl<C: HostLink> Device<C> {
         self.remember(&running);
         self.in_flight.push(running.into());
         self.with_queue(|queue, card, patience| {
-            let program = usize_of(queue.begin_program());
-            commands.into_iter().try_for_each(|command| queue.push(card, Some(program), command, patience))
+            let program = Some(usize_of(tag));
+            commands.into_iter().try_for_each(|command| queue.push(card, program, command, patience))
         })?;
         self.check_queue()
     }

@@ -51,7 +51,7 @@ impl<C: HostLink> Device<C> {
         if !self.checked {
             return Ok(());
         }
-        let Some(chip) = self.card.link().inspect() else { return Ok(()) };
+        let Some(chip) = self.card.link().inspect().filter(|chip| chip.shows_memory()) else { return Ok(()) };
         let (layout, board) = (self.config.layout, self.config.board);
         // Until a command is known to be done, what the host wrote at the start may be on its way.
         for queue in self.queues().filter(|queue| queue.completed() > 0) {

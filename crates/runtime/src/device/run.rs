@@ -359,7 +359,7 @@ impl<C: HostLink> Device<C> {
         let mut commands: Vec<Addressed> = stamp(slot).map(Addressed::from).into_iter().collect();
         commands.extend(lower::addressed(&self.steps(running, MODE_DEV)?, &go));
         commands.extend(stamp(slot + 1).map(Addressed::from));
-        self.tell_launch(Some(queue.id()), running);
+        self.tell_launch(Some((queue.id(), i as u64)), running);
         for command in commands {
             queue.push(&mut self.card, Some(i), command, patience)?;
         }
@@ -389,7 +389,7 @@ impl<C: HostLink> Device<C> {
         };
         let launched = launcher.launch(prepared, &launch).map_err(Waited::Other)?;
         running.layout = launched.layout;
-        self.tell_prepared(queue.id(), prepared, &running.layout);
+        self.tell_prepared((queue.id(), i as u64), prepared, &running.layout);
         let records = push_all(queue, &mut self.card, launched.records, patience)?;
         if let Some(launcher) = &mut self.launcher {
             records.into_iter().for_each(|record| launcher.reuse(record));

@@ -14,7 +14,7 @@ use crate::lower::{self, Go};
 use crate::memory::Buffer;
 use crate::memory::trace::{LOG_PAGE, pages};
 use crate::program::{Layout, Program};
-use crate::queue::{Sequence, Stored};
+use crate::queue::{CommandQueue, Sequence, Stored};
 use crate::trace::{CallSite, Trace, TraceCapture, TraceError, TraceName};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -196,7 +196,8 @@ impl<C: HostLink> Device<C> {
         let commands = written.and_then(|()| {
             let base_addr = buffer.address.word();
             let buffer = ExecBuf { base_addr, log_page_size: LOG_PAGE, pages: pages(bytes.len()) };
-            Ok(Stored::new(name, sent, subordinate, programs.len(), buffer)?)
+            let stored = Stored::new(name, sent, subordinate, programs.len(), buffer)?;
+            Ok(if self.card.link().listens() { stored.described(&bytes) } else { stored })
         });
         let commands = commands.inspect_err(|_| {
             // What cannot be freed was never allocated.
@@ -213,7 +214,10 @@ impl<C: HostLink> Device<C> {
         }
         let programs = live.flight.programs();
         programs.iter().for_each(|running| self.remember(running));
-        live.launches.iter().for_each(|&launch| self.tell_launch(Some(self.at), &programs[launch]));
+        let first = self.queue.as_ref().map_or(0, CommandQueue::next_program);
+        for &launch in &live.launches {
+            self.tell_launch(Some((self.at, first + launch as u64)), &programs[launch]);
+        }
     }
 
     /// Runs the programs of a trace as they were captured, behind everything that was enqueued

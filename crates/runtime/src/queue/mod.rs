@@ -14,6 +14,7 @@ mod port;
 mod sent;
 mod stream;
 pub mod timing;
+mod told;
 mod trace;
 mod transfer;
 mod wait;
@@ -171,6 +172,10 @@ impl CommandQueue {
         self.position.programs += 1;
         self.position.programs - 1
     }
+    /// The number that [`CommandQueue::begin_program`] returns next.
+    pub(crate) fn next_program(&self) -> u64 {
+        self.position.programs
+    }
     /// Records that went through the issue region since the start.
     pub fn records(&self) -> u64 {
         self.position.records
@@ -221,7 +226,7 @@ impl CommandQueue {
         // What the subordinate does is not known to be completed by an event of the dispatcher.
         let sent = (to == DispatcherSelect::Master).then(|| Sent::command(program, command));
         self.subordinate += u64::from(sent.is_none());
-        self.push_record(card, &record, sent, patience)
+        self.push_record_of(card, &record, sent, program, patience)
     }
 
     /// Puts an encoded record into the queue, waiting for room if there is none. `sent` are the
@@ -230,6 +235,33 @@ impl CommandQueue {
     /// # Errors
     /// A device that stopped.
     pub fn push_record<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        record: &Record,
+        sent: impl IntoIterator<Item = Sent>,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        self.push_record_of(card, record, sent, None, patience)
+    }
+
+    /// The same; commands that are not the dispatcher's are those of `program`.
+    fn push_record_of<C: HostLink>(
+        &mut self,
+        card: &mut Card<C>,
+        record: &Record,
+        sent: impl IntoIterator<Item = Sent>,
+        program: Option<usize>,
+        patience: &mut Patience,
+    ) -> Result<(), Waited> {
+        if card.link().listens() {
+            let sent: Vec<Sent> = sent.into_iter().collect();
+            self.tell(card, told::describe(record.bytes(), &sent, program));
+            return self.send_record(card, record, sent, patience);
+        }
+        self.send_record(card, record, sent, patience)
+    }
+
+    fn send_record<C: HostLink>(
         &mut self,
         card: &mut Card<C>,
         record: &Record,

@@ -2,7 +2,7 @@
 
 use super::sent::{Batch, Sent};
 use super::wait::{Patience, Waited};
-use super::{CommandQueue, relay};
+use super::{CommandQueue, relay, told};
 use crate::RuntimeError;
 use crate::lower::Addressed;
 use crate::trace::TraceName;
@@ -11,7 +11,7 @@ use tilework_abi::convert::usize_of;
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_cq::prefetch::{ExecBuf, Inline};
 use tilework_cq::{DispatchCommand, EncodeError, PrefetchCommand, Record};
-use tilework_driver::{Card, HostLink};
+use tilework_driver::{Card, CommandNote, HostLink};
 
 /// Commands as an exec buffer holds them: encoded, one behind the other.
 #[derive(Debug, Default)]
@@ -68,6 +68,8 @@ pub(crate) struct Stored {
     pub subordinate: u64,
     /// Its programs, as the commands name them.
     pub programs: u64,
+    /// Its commands, for those who observe the chip.
+    described: Vec<CommandNote>,
 }
 
 impl Stored {
@@ -83,7 +85,12 @@ impl Stored {
         buffer: ExecBuf,
     ) -> Result<Self, EncodeError> {
         let record = Record::new(&PrefetchCommand::ExecBuf(buffer))?.stalling();
-        Ok(Self { name, record, sent: sent.into(), subordinate, programs: programs as u64 })
+        Ok(Self { name, record, sent: sent.into(), subordinate, programs: programs as u64, described: Vec::new() })
+    }
+
+    /// The same with its commands, whose bytes these are, for those who observe the chip.
+    pub(crate) fn described(self, bytes: &[u8]) -> Self {
+        Self { described: told::describe(bytes, &self.sent, None), ..self }
     }
 }
 
@@ -100,6 +107,11 @@ impl CommandQueue {
         noticed: bool,
         patience: &mut Patience,
     ) -> Result<(), Waited> {
+        if card.link().listens() {
+            let mut commands = told::describe(stored.record.bytes(), &[], None);
+            commands.extend(told::replayed(&stored.described, &self.position));
+            self.tell(card, commands);
+        }
         self.write_record(card, &stored.record, noticed, patience)?;
         self.sent.push_back(Batch::Trace(usize_of(self.position.programs), stored.name, Arc::clone(&stored.sent)));
         self.position.commands += stored.sent.len() as u64;

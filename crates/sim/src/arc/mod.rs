@@ -41,14 +41,14 @@ const RESET_WORDS: usize = regs::RESET_UNIT.span as usize / 4;
 const MESSAGE_TIME: Cycle = 6750;
 
 /// The ARC tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ArcTile {
     registers: Registers,
     events: EventQueue<Event>,
 }
 
 /// What can happen in the tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A packet arrived from the NoC.
     Arrive(Packet),
@@ -57,7 +57,7 @@ pub(crate) enum Event {
 }
 
 /// What packets see.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Registers {
     place: Place,
     grid: Arc<Grid>,

@@ -33,7 +33,7 @@ const THROTTLE_CELSIUS: u32 = 83;
 const SHUTDOWN_CELSIUS: u32 = 110;
 
 /// The table of one card.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Telemetry {
     /// Tags in ascending order with the values that do not change; index in this list is index of
     /// the data word.

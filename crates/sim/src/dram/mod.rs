@@ -30,7 +30,7 @@ use tilework_abi::noc::MAX_PACKET_BYTES;
 const READ: &str = "WormholeB0/DRAMTile/README.md";
 
 /// One DRAM bank.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DramBank {
     content: Content,
     events: EventQueue<Event>,
@@ -46,7 +46,7 @@ pub(crate) struct DramBank {
 }
 
 /// A port, on both NoCs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Port {
     place: Place,
     /// What it accepts over each NoC.
@@ -55,7 +55,7 @@ struct Port {
 }
 
 /// What can happen in a bank.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A packet arrived from the NoC.
     Arrive(Packet),
@@ -64,7 +64,7 @@ pub(crate) enum Event {
 }
 
 /// The bank's memory as packets see it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Content {
     bank: u8,
     memory: SparseMemory,

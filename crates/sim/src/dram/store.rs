@@ -27,12 +27,14 @@ pub(crate) struct OutOfRange {
 }
 
 /// A memory of fixed size, allocated page by page on the first write.
+#[derive(Clone)]
 pub(crate) struct SparseMemory {
     pages: Vec<Option<Held>>,
     size: u64,
 }
 
 /// A page that has been written.
+#[derive(Clone)]
 struct Held {
     page: Page,
     /// How many of the next reads are copied.

@@ -27,7 +27,7 @@ const ETHERNET_STATE: [(u64, u32); 4] = [
 ];
 
 /// Storage behind a pair of NIUs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Content {
     /// Nothing: an access is a fault.
     Nothing { why: &'static str, page: &'static str },

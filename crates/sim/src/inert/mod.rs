@@ -27,13 +27,13 @@ use tilework_abi::noc::{MAX_PACKET_BYTES, NIU_ALIAS, NIU_SPAN, NIU0_BASE, NIU1_B
 const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
 
 /// All inert tiles of a chip.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InertTiles {
     tiles: BTreeMap<(u8, u8), Tile>,
     arrivals: EventQueue<Packet>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tile {
     site: Site,
     nius: [Niu; 2],

@@ -245,6 +245,7 @@ impl Network {
 }
 
 /// The routers that a multicast has to reach.
+#[derive(Clone)]
 struct Tree {
     majors: u32,
     minors: u32,

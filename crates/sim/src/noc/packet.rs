@@ -192,7 +192,7 @@ impl Departure {
 
 /// Packets that have left the nodes. The network takes them at the end of a window, in the order of
 /// (cycle, sender, order of departure).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     /// In that order. There may be many, as a busy DRAM bank knows far ahead when its
     /// answers leave.

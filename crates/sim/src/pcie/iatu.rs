@@ -12,7 +12,7 @@ use tilework_abi::pci::iatu as regs;
 const WORDS: usize = regs::OUTBOUND_BYTES as usize / 4;
 
 /// The registers of the outbound regions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Iatu {
     words: Box<[[u32; WORDS]; regs::REGIONS]>,
 }

@@ -20,6 +20,8 @@ pub trait HostBus: Send {
 }
 
 /// The host's memory as the device sees it.
+///
+/// A copy has the regions and no bus.
 #[derive(Default)]
 pub(crate) struct HostMemory {
     /// Sorted by base; they do not overlap.
@@ -30,6 +32,18 @@ pub(crate) struct HostMemory {
 struct Region {
     base: u64,
     bytes: Vec<u8>,
+}
+
+impl Clone for Region {
+    fn clone(&self) -> Self {
+        Self { base: self.base, bytes: crate::sparse::copy_of(&self.bytes) }
+    }
+}
+
+impl Clone for HostMemory {
+    fn clone(&self) -> Self {
+        Self { regions: self.regions.clone(), bus: None }
+    }
 }
 
 impl Region {
@@ -80,6 +94,11 @@ impl HostMemory {
     /// Routes all addresses that are not pinned to `bus`.
     pub(crate) fn attach(&mut self, bus: Box<dyn HostBus>) {
         self.bus = Some(bus);
+    }
+
+    /// Whether a part of it belongs to another program.
+    pub(crate) fn has_bus(&self) -> bool {
+        self.bus.is_some()
     }
 
     /// The pinned regions: base and length.

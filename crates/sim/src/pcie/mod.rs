@@ -57,7 +57,7 @@ const ANSWER: Cycle = {
 };
 
 /// The PCIe tile with the host's memory behind it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pcie {
     place: Place,
     grid: Arc<Grid>,
@@ -100,7 +100,7 @@ pub(crate) struct Pcie {
     bytes_to_host: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Event {
     /// A packet arrived from the NoC.
     Arrive(Packet),
@@ -111,7 +111,7 @@ enum Event {
 }
 
 /// A device read on its way to host memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Sample {
     noc: u8,
     id: RequestId,
@@ -120,7 +120,7 @@ struct Sample {
     reply: Reply,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Order {
     ready: Cycle,
     packet: Packet,
@@ -130,14 +130,14 @@ struct Order {
     waits: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ReadPiece {
     ticket: ReadTicket,
     at: usize,
     len: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PendingRead {
     data: Vec<u8>,
     parts: usize,
@@ -148,6 +148,11 @@ struct PendingRead {
 }
 
 impl Pcie {
+    /// Whether the host's memory is that of another program.
+    pub(crate) fn has_foreign_memory(&self) -> bool {
+        self.memory.has_bus()
+    }
+
     /// The tile at `place` of a chip whose coordinates are those of `grid`.
     pub(crate) fn new(place: Place, grid: Arc<Grid>) -> Self {
         Self {
@@ -470,7 +475,8 @@ impl Pcie {
                 if let Some(reply) = reply {
                     out.push(passed + timing::PCIE_WRITE_ACK, noc::write_ack(packet.noc, packet.id, self.place, reply));
                 }
-                self.events.push(passed + timing::PCIE_MEMORY_ONE_WAY, Event::Visible { addr, data, mask });
+                self.events
+                    .push(passed + timing::PCIE_MEMORY_ONE_WAY, Event::Visible { addr, data: data.settled(), mask });
             }
             Body::AtomicRequest { addr, .. } => {
                 let what = "an atomic on the PCIe tile; atomics work on L1 only";

@@ -52,7 +52,7 @@ pub(crate) enum Tiles {
 }
 
 /// The registers of all windows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Windows {
     words: Box<[[u32; 3]]>,
     written: Box<[bool]>,

@@ -5,29 +5,36 @@
 //! switches speculation off, which changes nothing but the time that a run takes, and runs the
 //! cores through a second copy of the interpreter when accesses are wanted.
 //!
+//! An observer of all accesses may say of which it knows enough ([`Known`]); these are left out.
+//!
 //! Tiles record into a [`Recorder`] of their own; packets are recorded where they are routed. Both
 //! come to the [`Hub`], which puts them in order as far as the clock has come.
 
 mod counts;
 mod event;
+mod filter;
+mod gates;
 mod hub;
 mod packets;
 mod recorder;
 
 pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
+pub use filter::Known;
+pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub(crate) use packets::Packets;
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Loaded, Recorder, Stored};
 
 use crate::Cycle;
 use std::ops::{BitOr, Range};
 use std::sync::{Arc, Mutex};
+use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
 
 /// Kinds of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wants(u8);
+pub struct Wants(u16);
 
 impl Wants {
     /// Nothing but stores to observed lines.
@@ -38,13 +45,23 @@ impl Wants {
     pub const NOC: Self = Self(2);
     /// Stores of cores and of the coprocessor to registers other than fields of a request.
     pub const REGISTERS: Self = Self(4);
-    /// All loads, stores, atomics and fences of cores, and what the coprocessor reads and writes in
-    /// L1. Much: about every third instruction.
+    /// All loads, stores, atomics and fences of cores in L1 and in registers, and what the
+    /// coprocessor reads and writes in L1. Much: about every third instruction.
     pub const ACCESSES: Self = Self(8);
+    /// With the accesses those of cores to their local RAM.
+    pub const LOCAL: Self = Self(1 << 8);
+    /// With the accesses those to the registers of an NIU that are no counters: fields of requests.
+    pub const FIELDS: Self = Self(1 << 9);
     /// Spans in which units of the coprocessor are busy.
     pub const UNITS: Self = Self(16);
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
     pub const COUNTS: Self = Self(32);
+    /// What orders the threads and units of the coprocessor: pushes, instructions at the wait gates,
+    /// jobs of the unpackers, uses of Dst and of the configuration.
+    pub const COPROCESSOR: Self = Self(128);
+
+    /// Every instruction that the coprocessor executes ([`What::Tensix`]).
+    pub const TENSIX: Self = Self(128);
 
     /// Whether it includes all of `other`.
     #[inline]
@@ -69,6 +86,30 @@ pub trait Observer: Send {
     fn lines(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
+    /// Addresses of L1, the same on every Tensix tile, at which BRISC learns or tells that a program
+    /// begins or ends: each of its accesses there ends what is [`Known`] of the tile. Asked after
+    /// each note.
+    fn boundaries(&self) -> Vec<Range<u32>> {
+        Vec::new()
+    }
+    /// Hands over what it has come to know; asked of the first observer that wants accesses.
+    fn known(&mut self) -> Vec<Known> {
+        Vec::new()
+    }
+    /// Whether it may end the run, asked once: it then gets its events at the end of each window.
+    fn judges(&self) -> bool {
+        false
+    }
+    /// Whether it ends the run, asked at the end of each window if it judges.
+    fn ends(&self) -> bool {
+        false
+    }
+    /// Addresses of L1 of single tiles, of which it wants to see the loads of cores without
+    /// [`Wants::ACCESSES`]: rings that a kernel takes its commands from. Asked whenever a command
+    /// queue is about to start ([`Note::Queue`]).
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        Vec::new()
+    }
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
@@ -89,6 +130,21 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn lines(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.lines())
+    }
+    fn boundaries(&self) -> Vec<Range<u32>> {
+        self.lock().map_or(Vec::new(), |observer| observer.boundaries())
+    }
+    fn known(&mut self) -> Vec<Known> {
+        self.lock().map_or(Vec::new(), |mut observer| observer.known())
+    }
+    fn judges(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.judges())
+    }
+    fn ends(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.ends())
+    }
+    fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
+        self.lock().map_or(Vec::new(), |observer| observer.loads())
     }
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {

@@ -39,7 +39,7 @@ pub(super) const XMOV: u32 = cfg::THCON_SEC_REG6_SOURCE_ADDRESS.word as u32;
 pub(super) type Refusal = (FaultClass, &'static str);
 
 /// The configuration of a tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Config {
     banks: [[u32; BANK as usize]; 2],
     threads: [[u16; THREAD as usize]; 3],
@@ -140,6 +140,11 @@ impl Config {
     /// `Config[bank][index]` of the bank that `thread` uses.
     pub(super) fn get(&self, thread: usize, index: u32) -> Result<u32, Refusal> {
         self.banks[self.bank_of(thread)].get(index as usize).copied().ok_or(OUTSIDE)
+    }
+
+    /// The word of `Config[bank][index]` of the bank that `thread` uses, from `TENSIX_CFG_BASE` on.
+    pub(super) fn place_of(&self, thread: usize, index: u32) -> u16 {
+        (self.bank_of(thread) as u32 * BANK + index) as u16
     }
 
     /// Writes `Config[bank][index]` of the bank that `thread` uses.

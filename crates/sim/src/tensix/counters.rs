@@ -54,7 +54,7 @@ fn mask(dim: usize) -> u32 {
 type ThreadAdcs = [[Channel; 2]; 3];
 
 /// The ADCs of a tile.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Adcs([ThreadAdcs; 3]);
 
 /// Whose counters an instruction changes.

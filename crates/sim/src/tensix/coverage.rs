@@ -18,7 +18,7 @@ static WRITTEN: LazyLock<Option<(PathBuf, Mutex<BTreeSet<Mode>>)>> =
     LazyLock::new(|| Some((PathBuf::from(std::env::var_os(TESTS)?), Mutex::default())));
 
 /// What a coprocessor has executed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Executed {
     counts: BTreeMap<Mode, u64>,
     /// Of the instruction that is about to pass the wait gate: what its unit adds to the mode.

@@ -12,7 +12,7 @@ pub(super) const ENDS: usize = 4;
 const DEPTH: usize = 4;
 
 /// The mailboxes of a tile.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mailboxes {
     /// By sender, then receiver.
     queues: [[VecDeque<u32>; ENDS]; ENDS],

@@ -69,7 +69,7 @@ const GPRS: u32 = coprocessor::GPRS as u32;
 const _: () = assert!(MOP_WORDS as usize == expand::WORDS);
 
 /// The shared part of a tile that belongs to the coprocessor.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tensix {
     mailboxes: Mailboxes,
     pc_bufs: [PcBuf; 3],
@@ -100,6 +100,11 @@ impl Tensix {
     /// Instructions that have passed the wait gates.
     pub(crate) fn instructions(&self) -> u64 {
         self.coprocessor.passed
+    }
+
+    /// From now on what the expanders execute themselves is told to observers.
+    pub(crate) fn tell_expanders(&mut self) {
+        self.coprocessor.tell_expanders();
     }
 
     /// From now on counts what it executes.

@@ -56,7 +56,7 @@ impl Asker {
     fn origin(self) -> Origin {
         match self {
             Self::Insn(at) => at.origin,
-            Self::Command(Some(by)) => Origin::own(by),
+            Self::Command(Some(by)) => Origin::own(by, 0),
             Self::Command(None) => Origin::DEBUG_BUS,
         }
     }
@@ -83,7 +83,7 @@ struct Job {
 }
 
 /// The mover.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mover {
     job: Option<Job>,
     queue: VecDeque<Command>,

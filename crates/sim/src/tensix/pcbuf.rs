@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 const DEPTH: usize = 16;
 
 /// One PC buffer.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct PcBuf {
     queue: VecDeque<u32>,
     /// The T core has tried to read and found nothing.

@@ -59,7 +59,7 @@ pub(super) fn rounded(magnitude: u32, drop: u32, random: u32) -> u32 {
 }
 
 /// A generator for each column.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Generators([u32; COLUMNS]);
 
 impl Default for Generators {

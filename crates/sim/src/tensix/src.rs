@@ -18,7 +18,7 @@ const BANKS: usize = 2;
 pub(super) type Row = [u32; 16];
 
 /// SrcA or SrcB.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Src {
     /// Bank after bank.
     rows: Box<[Row]>,
@@ -113,7 +113,7 @@ impl Src {
 }
 
 /// SrcA and SrcB.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sources(pub(super) [Src; 2]);
 
 impl Sources {

@@ -27,6 +27,10 @@ impl Semaphore {
     pub(super) fn is_full(self) -> bool {
         self.value >= self.max
     }
+    /// Whether a post would change nothing.
+    pub(super) fn loses_post(self) -> bool {
+        self.value == MAX
+    }
     /// `SEMINIT`.
     pub(super) fn init(&mut self, value: u8, max: u8) {
         *self = Self { value, max };
@@ -59,7 +63,7 @@ struct Mutex {
 }
 
 /// The mutexes of a tile.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Mutexes([Mutex; LAST_MUTEX + 1]);
 
 /// The mutex that the operand of an `ATGETM` or `ATRELM` names, if there is one.

@@ -27,7 +27,7 @@ pub(super) const PACKER_IS_BUSY: u32 = 1 << 27;
 pub(super) type Refusal = (FaultClass, String);
 
 /// The registers of a tile.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tdma {
     clk_gate_en: u32,
     clk_gate_hyst: u32,

@@ -57,7 +57,7 @@ pub(super) enum Resource {
 }
 
 /// One thread's resource definitions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tracking {
     classes: [Resources; Class::COUNT],
     /// The thread's core waits for instructions to pass the wait gate.

@@ -5,15 +5,15 @@
 //! [`TileBus::horizon`] is refused with [`Refuse::Sync`] and retried when the others have caught
 //! up. Private accesses need no such order.
 //!
-//! The bus exists twice: `PROBED` records every access for the observers of the chip, the other one
-//! contains nothing of that.
+//! The bus exists three times: `PROBED` records every access for the observers of the chip, and
+//! `COUNTED` every instruction; the one that does neither contains nothing of that.
 
 use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
-use crate::noc::Outbox;
-use crate::probe::{Agent, Wants, What};
+use crate::noc::{Outbox, wraps};
+use crate::probe::{Agent, Loaded, Recorder, Stored, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, N
 const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
 
 /// A core's bus during one run.
-pub(super) struct TileBus<'a, const PROBED: bool> {
+pub(super) struct TileBus<'a, const PROBED: bool, const COUNTED: bool> {
     pub(super) shared: &'a mut Shared,
     pub(super) core: Processor,
     /// The core's own port, and those of the others.
@@ -42,7 +42,7 @@ pub(super) struct TileBus<'a, const PROBED: bool> {
 
 type Refused = Refuse<Fault>;
 
-impl<const PROBED: bool> TileBus<'_, PROBED> {
+impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     /// Asks for the sleepers to be woken before a write; true when there are any.
     fn must_wake(&mut self, sleepers: CoreSet) -> bool {
         let sleepers = sleepers & !(1 << self.core.index());
@@ -197,6 +197,11 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
         }
+        // What has left cannot be rolled back.
+        let is_source = self.shared.fabric.is_source(addr, width.bytes());
+        if is_source && self.stops_here() {
+            return Err(Refuse::Sync);
+        }
         if self.shared.fabric.log.on {
             let word = addr & !3;
             self.shared.fabric.log.log_l1(word, self.shared.fabric.l1_load(word, Width::Word));
@@ -204,6 +209,9 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         self.ports.own.l0.drop_line(addr);
         put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
         self.shared.fabric.drop_code(addr, width.bytes());
+        if is_source {
+            self.shared.fabric.changed(at, addr, width.bytes());
+        }
         let effect = if self.take_code_changed() { Effect::Code } else { Effect::Visible };
         Ok(Store { hold: self.ports.own.stores.push(at, addr), effect })
     }
@@ -337,27 +345,47 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         self.store_register(at, pc, addr, width, value)
     }
 
-    /// Records a load, if loads are recorded.
+    /// Records a load, if loads from there are recorded.
     #[inline(always)]
     fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if self.records() {
+        if !PROBED {
+            return;
+        }
+        let core = self.core;
+        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|recorder| recorder.wants_load(addr))
+        {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
-            self.record(at, pc, What::Load { addr, bytes: width.bytes() as u8, value: load.value, cached });
+            let loaded = Loaded { addr, bytes: width.bytes() as u8, value: load.value, cached };
+            recorder.load(core, at, pc, loaded);
         }
     }
 
     /// Records a store, if all stores are recorded.
     #[inline(always)]
     fn stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
-        if self.records() {
-            self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
+        let core = self.core;
+        if let Some(recorder) = self.records() {
+            let stored = Stored { addr, bytes: width.bytes() as u8, value: value & width.mask() };
+            recorder.store(core, at, pc, stored);
         }
     }
 
-    /// Whether all accesses are recorded.
+    /// Records a push of an instruction that the code contains.
     #[inline(always)]
-    fn records(&self) -> bool {
-        PROBED && self.shared.fabric.records_accesses()
+    fn pushed(&mut self, at: Cycle, pc: u32) {
+        let core = self.core;
+        if PROBED && let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|it| it.watches()) {
+            recorder.record(at, Agent::Core(core), pc, What::Pushes);
+        }
+    }
+
+    /// Who records all accesses.
+    #[inline(always)]
+    fn records(&mut self) -> Option<&mut Recorder> {
+        if !PROBED {
+            return None;
+        }
+        self.shared.fabric.recorder.as_deref_mut().filter(|recorder| recorder.wants(Wants::ACCESSES))
     }
 
     /// Records a store that is recorded even when most are not.
@@ -368,32 +396,35 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         if is_observed {
             recorder.record_counts(self.core, at);
         }
-        let all = recorder.wants(Wants::ACCESSES);
-        if all || is_observed || addr >= map::L1_SIZE && recorder.wants(Wants::REGISTERS) {
-            self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
-        }
-    }
-
-    fn record(&mut self, at: Cycle, pc: u32, what: What) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.record(at, Agent::Core(self.core), pc, what);
+        let (bytes, value) = (width.bytes() as u8, value & width.mask());
+        if recorder.wants(Wants::ACCESSES) {
+            recorder.store(self.core, at, pc, Stored { addr, bytes, value });
+        } else if is_observed || addr >= map::L1_SIZE && recorder.wants(Wants::REGISTERS) {
+            recorder.record(at, Agent::Core(self.core), pc, What::Store { addr, bytes, value });
         }
     }
 }
 
-impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
+impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTED> {
     type Fault = Fault;
 
-    const COUNTS: bool = PROBED;
+    const COUNTS: bool = COUNTED;
 
     #[inline(always)]
     fn issue(&mut self, at: Cycle, pc: u32, executed: u64) {
-        if PROBED && let Some(recorder) = &mut self.shared.fabric.recorder {
+        if COUNTED && let Some(recorder) = &mut self.shared.fabric.recorder {
             recorder.issue(self.core, at, pc, executed);
         }
     }
 
-    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+    fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        let core = self.core;
+        if self.records().is_some()
+            && self.shared.fabric.stale_code.at(core, pc)
+            && let Some(recorder) = self.records()
+        {
+            recorder.record(at, Agent::Core(core), pc, What::StaleCode);
+        }
         self.shared.fabric.code(pc)
     }
 
@@ -447,16 +478,25 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         self.ports.own.l0.flush();
         let old = self.shared.fabric.l1_load(addr, Width::Word);
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
-        if self.records() {
-            self.record(at, pc, What::Atomic { addr, value: old });
+        self.shared.fabric.changed(at, addr, 4);
+        let core = self.core;
+        if let Some(recorder) = self.records() {
+            recorder.record_access(core, at, pc, false, What::Atomic { addr, value: old });
+            if op == Amo::Add && wraps(old, value, u32::MAX) {
+                recorder.record(at, Agent::Core(core), pc, What::Wrapped { addr, value: old, added: value });
+            }
         }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle, pc: u32) -> u32 {
-        if self.records() {
-            self.record(at, pc, What::Fence);
+    fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
+        let core = self.core;
+        if let Some(recorder) = self.records() {
+            recorder.record(at, Agent::Core(core), pc, What::Fence);
+            if code {
+                self.shared.fabric.stale_code.emptied(core);
+            }
         }
         self.ports.own.l0.flush();
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
@@ -469,13 +509,18 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
             return Err(NotQuick::Ask);
         }
         self.shared.tensix.quick_push(by, word, at)?;
+        self.pushed(at, pc);
         self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
         Ok(())
     }
 
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refused> {
         match tensix::thread_of(self.core) {
-            Some(thread) => self.push(thread, at, pc, word).map(|()| 0),
+            Some(thread) => {
+                self.push(thread, at, pc, word)?;
+                self.pushed(at, pc);
+                Ok(0)
+            }
             None if at >= self.horizon => Err(Refuse::Sync),
             // As a store (PushTensixInstruction.md): to thread 0 for BRISC, nowhere for NCRISC.
             None => self.store_register(at, pc, map::INSTRN_BUF_BASE, Width::Word, word).map(|store| store.hold),

@@ -66,6 +66,7 @@ fn place(bytes: &[u8; BYTES]) -> usize {
 }
 
 /// The decoded pages that one tile's cores have asked for.
+#[derive(Clone)]
 pub(super) struct TileCode {
     book: Arc<CodeBook>,
     /// By page of L1, in order.

@@ -3,6 +3,7 @@
 use crate::noc::{Packet, Start};
 
 /// An event of a tile.
+#[derive(Clone)]
 pub(super) enum Event {
     /// A packet's last flit arrives.
     Packet(Packet),

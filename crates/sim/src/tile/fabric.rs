@@ -7,10 +7,11 @@
 use super::code::{CodeBook, TileCode};
 use super::debug::DebugRegs;
 use super::speculation::StoreLog;
+use super::stale_code::StaleCode;
 use super::streams::Streams;
 use super::wake;
-use crate::noc::Start;
-use crate::probe::{Recorder, Unit, Wants};
+use crate::noc::{Outgoing, Start};
+use crate::probe::{Agent, Recorder, Unit, Wants, What};
 use crate::tensix::Origin;
 use crate::{Fault, FaultClass};
 use std::ops::Range;
@@ -27,6 +28,8 @@ const CODE: u8 = 1;
 const WATCHED: u8 = 2;
 /// An observer of the chip wants to see the stores of cores to the line.
 const OBSERVED: u8 = 4;
+/// The source of a write that may still leave is in the line.
+const SOURCE: u8 = 8;
 
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
@@ -45,7 +48,7 @@ pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
 /// The memory, registers and side effects that all agents of a tile share.
 pub(super) struct Fabric {
     pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
-    /// [`CODE`], [`WATCHED`] and [`OBSERVED`] per 64 bytes of L1.
+    /// [`CODE`], [`WATCHED`], [`OBSERVED`] and [`SOURCE`] per 64 bytes of L1.
     flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
     code: TileCode,
     /// Counts changes of decoded code.
@@ -73,8 +76,44 @@ pub(super) struct Fabric {
     pub(super) log: StoreLog,
     /// What observers of the chip will be told.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// By NoC: a write whose source is being read.
+    outgoing: [Option<Outgoing>; 2],
+    /// The cycle of the coprocessor's step.
+    pub(super) step: Cycle,
+    /// Code that was written after cores had fetched it, and whose instruction caches may have it
+    /// as it was; kept while somebody observes accesses.
+    pub(super) stale_code: StaleCode,
     /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
     pub(super) acting: Option<(Cycle, Unit, Origin)>,
+}
+
+impl Clone for Fabric {
+    /// L1 is large, and mostly never written.
+    fn clone(&self) -> Self {
+        let l1 = crate::sparse::copy_of(&self.l1[..]).into_boxed_slice().try_into();
+        Self {
+            l1: l1.unwrap_or_else(|_| unreachable!("a copy is as long as L1")),
+            flags: self.flags.clone(),
+            code: self.code.clone(),
+            code_generation: self.code_generation,
+            streams: self.streams.clone(),
+            debug: self.debug.clone(),
+            watched_lines: self.watched_lines.clone(),
+            watched_classes: self.watched_classes,
+            any_class: self.any_class,
+            sleepers: self.sleepers,
+            wake: self.wake,
+            started: self.started.clone(),
+            reset_changed: self.reset_changed,
+            pc_buf_override: self.pc_buf_override,
+            log: self.log.clone(),
+            recorder: self.recorder.clone(),
+            stale_code: self.stale_code.clone(),
+            outgoing: self.outgoing.clone(),
+            step: self.step,
+            acting: self.acting,
+        }
+    }
 }
 
 impl Fabric {
@@ -96,6 +135,9 @@ impl Fabric {
             pc_buf_override: None,
             log: StoreLog::default(),
             recorder: None,
+            outgoing: [None, None],
+            step: 0,
+            stale_code: StaleCode::default(),
             acting: None,
         }
     }
@@ -160,9 +202,12 @@ impl Fabric {
             }
         }
         self.code_generation += u64::from(changed);
+        if changed && self.records_accesses() {
+            self.stale_code.changed(addr, len);
+        }
     }
 
-    /// The decoded page at `pc` (aligned to a page).
+    /// The decoded page with `pc`.
     pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
         let number = (pc / CODE_PAGE_BYTES) as usize;
         if let Some(page) = self.code.get(number) {
@@ -173,13 +218,78 @@ impl Fabric {
                 .at_addr(u64::from(pc)));
         };
         let page = self.code.decode(number, bytes);
-        for line in pc / LINE..(pc + CODE_PAGE_BYTES) / LINE {
+        let first = pc / CODE_PAGE_BYTES * (CODE_PAGE_BYTES / LINE);
+        for line in first..first + CODE_PAGE_BYTES / LINE {
             self.flags[line as usize] |= CODE;
         }
         Ok(page)
     }
 
+    // Sources of writes
+
+    /// A write begins to leave by the NIU of NoC `noc`; the one before has left.
+    pub(super) fn leaves(&mut self, noc: usize, outgoing: Outgoing) {
+        self.has_left(noc);
+        self.mark_source(outgoing.source());
+        self.outgoing[noc] = Some(outgoing);
+    }
+
+    fn mark_source(&mut self, (addr, len): (u32, u32)) {
+        let lines = (addr / LINE) as usize..(addr + len).div_ceil(LINE) as usize;
+        self.flags[lines].iter_mut().for_each(|flags| *flags |= SOURCE);
+    }
+
+    /// The write that leaves by the NIU of NoC `noc` has left, or somebody has seen it counted.
+    pub(super) fn has_left(&mut self, noc: usize) {
+        let Some(outgoing) = self.outgoing[noc].take() else { return };
+        let (addr, len) = outgoing.source();
+        let lines = (addr / LINE) as usize..(addr + len).div_ceil(LINE) as usize;
+        self.flags[lines].iter_mut().for_each(|flags| *flags &= !SOURCE);
+        if let Some(other) = &self.outgoing[1 - noc] {
+            self.mark_source(other.source());
+        }
+    }
+
+    /// Whether a write that begins to leave by the NIU of NoC `noc` has not been seen counted.
+    #[inline]
+    pub(super) fn is_leaving(&self, noc: usize) -> bool {
+        self.outgoing[noc].is_some()
+    }
+
+    /// Whether bytes of L1 may be the source of a write that leaves.
+    #[inline]
+    pub(super) fn is_source(&self, addr: u32, len: u32) -> bool {
+        self.flags_of(addr, len) & SOURCE != 0
+    }
+
+    /// Bytes of L1 have changed at cycle `at`.
+    #[inline]
+    pub(super) fn changed(&mut self, at: Cycle, addr: u32, len: u32) {
+        if self.is_source(addr, len) {
+            self.source_changed(at, addr, len);
+        }
+    }
+
+    #[cold]
+    fn source_changed(&mut self, at: Cycle, addr: u32, len: u32) {
+        for noc in 0..self.outgoing.len() {
+            match &self.outgoing[noc] {
+                Some(outgoing) if at < outgoing.end() => outgoing.change(at, addr, len, &self.l1[..]),
+                _ => self.has_left(noc),
+            }
+        }
+    }
+
     // Observers
+
+    /// Records an atomic of NoC `noc` that counts past the width of its word.
+    pub(super) fn observe_atomic(&mut self, at: Cycle, noc: u8, wrapped: Option<(u32, u32, u32)>) {
+        if let (Some((addr, value, added)), Some(recorder)) = (wrapped, &mut self.recorder)
+            && recorder.wants(Wants::ACCESSES)
+        {
+            recorder.record(at, Agent::Niu(noc), 0, What::Wrapped { addr, value, added });
+        }
+    }
 
     /// Observers want to see the stores of cores to these addresses of L1.
     pub(super) fn observe(&mut self, addrs: Range<u32>) {
@@ -192,16 +302,24 @@ impl Fabric {
         self.line_flags(addr) & OBSERVED != 0
     }
 
+    /// Whether what orders the coprocessor's units is recorded.
+    #[inline]
+    pub(super) fn watches_coprocessor(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.watches())
+    }
+
     /// Whether all accesses of cores are recorded.
     #[inline]
     pub(super) fn records_accesses(&self) -> bool {
         self.recorder.as_ref().is_some_and(|recorder| recorder.wants(Wants::ACCESSES))
     }
 
-    /// Whether the cores run through the interpreter that sees every instruction.
+    /// Whether the cores run through the interpreter that sees accesses, and through the one that
+    /// counts instructions.
     #[inline]
-    pub(super) fn probes_instructions(&self) -> bool {
-        self.recorder.as_ref().is_some_and(|r| r.wants(Wants::ACCESSES) || r.wants(Wants::COUNTS))
+    pub(super) fn probes(&self) -> (bool, bool) {
+        let Some(recorder) = &self.recorder else { return (false, false) };
+        (recorder.wants(Wants::ACCESSES) || recorder.has_loads(), recorder.wants(Wants::COUNTS))
     }
 
     // Sleepers

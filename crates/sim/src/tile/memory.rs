@@ -3,9 +3,10 @@
 //! L1 in spans of any length; registers one word at a time (BlackholeA0/NoC/MemoryMap.md,
 //! `NOC_AT_LEN_BE`).
 
-use super::access::{Reach, Shared};
+use super::access::{Reach, Shared, Unit};
 use super::port::Ports;
-use crate::noc::{Body, Outbox, Packet, Start};
+use crate::noc::{Body, Outbox, Outgoing, Packet, Start, wrapped};
+use crate::probe::Agent;
 use crate::{Fault, FaultClass, Memory};
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::L1_SIZE;
@@ -57,7 +58,12 @@ impl Memory for Reach<'_> {
 
     fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
         if let Some(start) = l1_span(addr, data.len()) {
+            if let Some(recorder) = &mut self.fabric.recorder {
+                let noc = u8::from(matches!(self.nius[1], Unit::Own));
+                recorder.written(at, Agent::Niu(noc), start..start + data.len() as u32);
+            }
             self.fabric.l1_write(start, data);
+            self.fabric.changed(at, start, data.len() as u32);
             return Ok(());
         }
         let reg = register(addr, data.len())?;
@@ -70,6 +76,10 @@ impl Memory for Reach<'_> {
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let start = l1_span(addr, len)? as usize;
         self.fabric.l1.get(start..start + len)
+    }
+
+    fn leaves(&mut self, noc: u8, outgoing: Outgoing) {
+        self.fabric.leaves(usize::from(noc), outgoing);
     }
 
     fn is_l1(&self, addr: u64) -> bool {
@@ -101,6 +111,9 @@ impl Shared {
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         let noc = usize::from(packet.noc);
+        if let Body::AtomicRequest { addr, len_be, data, .. } = packet.body {
+            self.fabric.observe_atomic(at, packet.noc, wrapped(addr, len_be, data, &self.fabric.l1[..]));
+        }
         let (niu, mut memory) = self.niu(noc, ports);
         let own = |addr: u64| niu_register(u32::try_from(addr).ok()?).filter(|&(niu, _)| niu == noc);
         match packet.body {

@@ -33,7 +33,7 @@ const MOST: Cycle = 8192;
 const PAUSE: (u32, u32) = (16, 128);
 
 /// The stores since the checkpoint, and whether stores are logged.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StoreLog {
     /// The tile speculates.
     pub(super) on: bool,
@@ -81,7 +81,7 @@ impl StoreLog {
 }
 
 /// The state of a core at the checkpoint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct SavedCore {
     index: usize,
     state: CoreState,
@@ -90,7 +90,7 @@ struct SavedCore {
 }
 
 /// How far a tile has speculated, its checkpoint, and how far it may speculate next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Speculation {
     /// A packet that arrives before this cycle causes a rollback; 0 without speculation.
     until: Cycle,

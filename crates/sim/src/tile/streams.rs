@@ -40,7 +40,7 @@ impl Stream {
 }
 
 /// The 64 overlay streams of a tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Streams {
     streams: [Option<Box<Stream>>; stream::COUNT as usize],
 }

@@ -6,10 +6,11 @@ use super::Tile;
 use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
-use crate::probe::{Agent, Unit, Wants, What};
+use crate::probe::{Agent, Passing, Unit, Wants, What};
 use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::insn::Insn;
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
@@ -20,6 +21,7 @@ impl Tile {
         let mut at;
         let result = loop {
             at = tensix.next();
+            outside.fabric.step = at;
             let result = tensix.step(&mut outside);
             let side_effects = tensix.has_changed() || outside.fabric.has_side_effects();
             if result.is_err() || tensix.next() >= end || side_effects {
@@ -56,17 +58,20 @@ impl Outside for Reach<'_> {
     }
     fn write_l1(&mut self, addr: u32, data: &[u8]) {
         self.fabric.l1_write(addr, data);
+        self.fabric.changed(self.fabric.step, addr, data.len() as u32);
         self.wrote(addr, data.len() as u32);
     }
     fn copy_l1(&mut self, dst: u32, src: u32, len: u32) {
         self.fabric.l1.copy_within(src as usize..(src + len) as usize, dst as usize);
         self.fabric.drop_code(dst, len);
+        self.fabric.changed(self.fabric.step, dst, len);
         self.has_read(src, len);
         self.wrote(dst, len);
     }
     fn zero_l1(&mut self, addr: u32, len: u32) {
         self.fabric.l1[addr as usize..(addr + len) as usize].fill(0);
         self.fabric.drop_code(addr, len);
+        self.fabric.changed(self.fabric.step, addr, len);
         self.wrote(addr, len);
     }
     fn load(&mut self, at: Cycle, addr: u32) -> Result<u32, Fault> {
@@ -90,9 +95,43 @@ impl Outside for Reach<'_> {
             self.fabric.acting = Some((at, unit, origin));
         }
     }
+    fn lost_posts(&mut self, at: Cycle, origin: Origin, semaphores: u8) {
+        if let (Some(core), Some(pc), Some(recorder)) = (origin.core(), origin.pc(), &mut self.fabric.recorder)
+            && recorder.wants(Wants::ACCESSES)
+        {
+            for semaphore in (0..8).filter(|i| semaphores >> i & 1 != 0) {
+                recorder.record(at, Agent::Core(core), pc, What::PostLost { semaphore });
+            }
+        }
+    }
+    #[inline]
+    fn executes(&mut self, at: Cycle, thread: usize, insn: Insn, origin: Origin) {
+        if let Some(recorder) = &mut self.fabric.recorder
+            && recorder.wants(Wants::TENSIX)
+            && let (Some(core), Some(pc)) = (origin.core(), origin.pc())
+        {
+            recorder.record(at, Agent::Core(core), pc, What::Tensix { thread: thread as u8, word: insn.word() });
+        }
+    }
     #[inline]
     fn is_observed(&self) -> bool {
         self.fabric.records_accesses()
+    }
+    #[inline]
+    fn is_watched(&self) -> bool {
+        self.fabric.watches_coprocessor()
+    }
+    #[cold]
+    fn passes(&mut self, at: Cycle, passing: &Passing) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.passes(at, passing);
+        }
+    }
+    #[cold]
+    fn watched(&mut self, at: Cycle, unit: Unit, origin: Origin, what: What) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.record(at, Agent::Coprocessor(unit), origin.pc().unwrap_or(0), what);
+        }
     }
     #[inline]
     fn has_read(&mut self, addr: u32, len: u32) {
@@ -105,7 +144,10 @@ impl Outside for Reach<'_> {
 impl Reach<'_> {
     #[inline]
     fn wrote(&mut self, addr: u32, len: u32) {
-        if self.fabric.recorder.is_some() {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            if let Some((at, unit, _)) = self.fabric.acting {
+                recorder.written(at, Agent::Coprocessor(unit), addr..addr + len);
+            }
             self.record_unit(Wants::ACCESSES, |by| What::UnitWrite { by, addr, len });
         }
     }

@@ -21,7 +21,7 @@ mod receive;
 mod regs;
 mod request;
 
-pub(crate) use request::Start;
+pub(crate) use request::{Start, is_misaligned};
 
 use super::{Grid, Packet, Place, TileKind};
 use crate::{Cycle, Fault};
@@ -44,7 +44,7 @@ struct Link {
 }
 
 /// The NIU of one Tensix tile on one NoC.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Niu {
     noc: u8,
     place: Place,

@@ -53,13 +53,13 @@ pub(super) struct ElementModes {
 
 /// Decoded faces of SrcA and blocks of SrcB. Instructions that follow each other multiply by the
 /// same ones; what was decoded is kept with what it was decoded from.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Faces {
     a: [Decoded<Factors>; ROWS / FACE],
     b: [Decoded<Multipliers>; ROWS / BLOCK],
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Decoded<T> {
     from: Option<From>,
     to: T,

@@ -30,7 +30,7 @@ use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{MatrixOp, settings};
 
 /// The matrix unit's state.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Matrix {
     pub(super) rwcs: [Rwc; 3],
     schedule: Schedule,
@@ -104,6 +104,11 @@ impl Named {
             | MatrixOp::Incrwc(_) => named(0, 0x3FF, 0, 0),
         }
     }
+}
+
+/// Whether banks of SrcA or SrcB may change hands by an instruction.
+pub(super) fn gives_banks(insn: MatrixOp) -> bool {
+    Named::of(insn).flips != 0 || matches!(insn, MatrixOp::Cleardvalid(_))
 }
 
 impl Matrix {
@@ -183,7 +188,7 @@ impl Matrix {
             }
         }
         on.release(named.flips);
-        Ok(named.flips != 0 || matches!(insn, MatrixOp::Cleardvalid(_)))
+        Ok(gives_banks(insn))
     }
 
     /// Instructions that work on Dst, and `MOVB2A`; `a`, `b`: counters of SrcA and SrcB.

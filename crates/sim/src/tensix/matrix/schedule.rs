@@ -41,7 +41,7 @@ enum After {
 }
 
 /// Until when what goes on keeps instructions from starting.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Schedule {
     /// After a move to Dst: instructions that combine SrcA, SrcB and Dst.
     moved_to_dst: Cycle,

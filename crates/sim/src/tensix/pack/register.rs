@@ -22,7 +22,7 @@ const END: u32 = 0xFFB8_0000;
 const ADDRESSES: u32 = 2;
 
 /// What the instruction knows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Register {
     /// The word that is written.
     value: u32,

@@ -78,7 +78,7 @@ struct Swap {
 }
 
 /// What is scheduled and on its way.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Macros {
     scheduled: Vec<Scheduled>,
     writes: Vec<Write>,

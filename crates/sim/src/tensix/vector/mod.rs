@@ -61,7 +61,7 @@ const DEFAULTS: [u32; 4] =
     [(-1.0f32).to_bits(), (1.0f32 / 512.0).to_bits(), (-0.674_877_6f32).to_bits(), (-0.344_848_43f32).to_bits()];
 
 /// The vector unit's state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Vector {
     lregs: [LReg; MACRO_LREG + 1],
     /// `LaneConfig`, by column: nothing writes it in other units.
