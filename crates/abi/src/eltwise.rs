@@ -116,7 +116,7 @@ functions! {
     3 Sigmoid "sigmoid" Unary 0 NUMBERS "1 / (1 + e^-x).";
     4 Silu "silu" Unary 0 FUNCTIONS "x / (1 + e^-x).";
     5 Gelu "gelu" Unary 0 FUNCTIONS "x times the normal distribution at x.";
-    6 GeluTanh "gelu_tanh" Unary 0 SPECIAL "The same by a hyperbolic tangent.";
+    6 GeluTanh "gelu_tanh" Unary 0 FUNCTIONS "The same by a hyperbolic tangent.";
     7 Tanh "tanh" Unary 0 FUNCTIONS "The hyperbolic tangent.";
     8 Elu "elu" Unary 1 SPECIAL "x, or the number times e^x - 1 where x is negative.";
     9 Reciprocal "reciprocal" Unary 0 NUMBERS "1 / x.";
@@ -149,8 +149,8 @@ functions! {
     36 IsNan "isnan" Unary 0 NUMBERS "1 where x is no number, else 0.";
     37 IsInfinite "isinf" Unary 0 NUMBERS "1 where x is infinite, else 0.";
     38 IsFinite "isfinite" Unary 0 NUMBERS "1 where x is neither, else 0.";
-    39 HardSigmoid "hardsigmoid" Unary 0 SPECIAL "x / 6 + 1/2, kept between 0 and 1.";
-    40 HardSwish "hardswish" Unary 0 SPECIAL "x times that.";
+    39 HardSigmoid "hardsigmoid" Unary 0 FUNCTIONS "x / 6 + 1/2, kept between 0 and 1.";
+    40 HardSwish "hardswish" Unary 0 FUNCTIONS "x times that.";
     41 Fill "fill" Unary 1 ALL "The number.";
     42 Uniform "uniform" Unary 2 FUNCTIONS "A random number from the first number on, in a range as wide as the second.";
     43 Dropout "dropout" Unary 2 FUNCTIONS
@@ -208,10 +208,10 @@ functions! {
     94 IntegerRemainder "integer_fmod" IntegerBinary 0 INTEGERS "What a / b leaves, with the sign of a; a where b is zero.";
     95 IntegerModulus "integer_remainder" IntegerBinary 0 INTEGERS "The same with the sign of b.";
     96 Where "where" Ternary 0 ALL "b where a is not zero, elsewhere c; bit by bit.";
-    97 MultiplyAdd "mad" Ternary 0 NUMBERS "a b + c.";
-    98 AddProduct "addcmul" Ternary 1 NUMBERS "a + b c times the number.";
-    99 AddQuotient "addcdiv" Ternary 1 SPECIAL "a + b / c times the number.";
-    100 Lerp "lerp" Ternary 0 SPECIAL "a + c (b - a).";
+    97 MultiplyAdd "mad" Ternary 0 FUNCTIONS "a b + c.";
+    98 AddProduct "addcmul" Ternary 1 FUNCTIONS "a + b c times the number.";
+    99 AddQuotient "addcdiv" Ternary 1 FUNCTIONS "a + b / c times the number.";
+    100 Lerp "lerp" Ternary 0 FUNCTIONS "a + c (b - a).";
     101 Power "pow" Binary 0 SPECIAL "a to the power of b.";
     102 Fmod "fmod" Binary 0 SPECIAL "What a / b leaves, with the sign of a.";
     103 Remainder "remainder" Binary 0 SPECIAL "The same with the sign of b.";

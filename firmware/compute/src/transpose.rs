@@ -1,8 +1,8 @@
 //! Transposition of a tile in Dst, with all bits of its elements.
 //!
 //! SrcB transposes faces of 16 bits (TRNSPSRCB.md). A face of 32 bits goes there by halves
-//! (MOVD2B.md, MOVB2D.md): the upper ones wait in SrcA until the lower ones have been read. Then the
-//! vector unit exchanges the faces beside the diagonal.
+//! (MOVD2B.md, MOVB2D.md): the upper ones wait in SrcA until the lower ones have been read. Then
+//! the vector unit exchanges the faces beside the diagonal.
 
 use crate::format::Format;
 use crate::push::{Word, block, push, set, stall, until};

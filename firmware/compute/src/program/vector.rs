@@ -95,7 +95,7 @@ impl Prepared {
                 self.prepare(k, For::Plain);
                 k.where_tiles(a, [b, c], out);
             }
-            TERNARY if IMAGE != image::INTEGERS => {
+            TERNARY if IMAGE == image::FUNCTIONS => {
                 let function = ternary(word, numbers[0]);
                 self.prepare(k, For::Ternary(function));
                 k.ternary_tiles(function, [a, b, c], out);
@@ -290,6 +290,9 @@ fn unary<const IMAGE: u32>(word: Word, [x, y]: [u32; 2]) -> Unary {
         Function::Fill => Unary::Fill(x),
         Function::Uniform if IMAGE == image::FUNCTIONS => Unary::Uniform(x, y),
         Function::Dropout if IMAGE == image::FUNCTIONS => Unary::Dropout(x, y),
+        Function::GeluTanh if IMAGE == image::FUNCTIONS => Unary::GeluTanh,
+        Function::HardSigmoid if IMAGE == image::FUNCTIONS => Unary::HardSigmoid,
+        Function::HardSwish if IMAGE == image::FUNCTIONS => Unary::HardSwish,
         _ => stop(),
     }
 }
@@ -298,14 +301,7 @@ fn unary<const IMAGE: u32>(word: Word, [x, y]: [u32; 2]) -> Unary {
 #[inline(always)]
 fn special(word: Word, [x, _]: [u32; 2]) -> Option<Unary> {
     Some(match word.function()? {
-        Function::Expm1 => Unary::Expm1,
-        Function::GeluTanh => Unary::GeluTanh,
-        Function::Elu => Unary::Elu(x),
         Function::IntegerPower => Unary::Power(x),
-        Function::Sin => Unary::Sin,
-        Function::Cos => Unary::Cos,
-        Function::HardSigmoid => Unary::HardSigmoid,
-        Function::HardSwish => Unary::HardSwish,
         Function::Log1p => Unary::Log1p,
         Function::Log2 => Unary::Log2,
         Function::Log10 => Unary::Log10,
@@ -319,6 +315,10 @@ fn special(word: Word, [x, _]: [u32; 2]) -> Option<Unary> {
         Function::Sinh => Unary::Sinh,
         Function::Cosh => Unary::Cosh,
         Function::Cbrt => Unary::Cbrt,
+        Function::Sin => Unary::Sin,
+        Function::Cos => Unary::Cos,
+        Function::Elu => Unary::Elu(x),
+        Function::Expm1 => Unary::Expm1,
         _ => return None,
     })
 }

@@ -32,8 +32,8 @@ pub enum SfpuBinary {
     Greater,
     /// a >= b.
     AtLeast,
-    /// a to the power of b, to 2^-18 of the value. A negative a takes integers b up to 2^22, further
-    /// ones count as even; others give NaN.
+    /// a to the power of b, to 2^-18 of the value. A negative a takes integers b up to
+    /// 2^22, further ones count as even, others give NaN.
     Power,
     /// What a / b leaves, with the sign of a: exact up to quotients of 2^12, beyond to 2^-22 of a.
     Fmod,

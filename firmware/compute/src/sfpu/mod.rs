@@ -339,14 +339,11 @@ impl Unary {
                 | Self::Sinh
                 | Self::Cosh
                 | Self::Cbrt
+                | Self::Power(_)
                 | Self::Sin
                 | Self::Cos
-                | Self::Expm1
                 | Self::Elu(_)
-                | Self::GeluTanh
-                | Self::Power(_)
-                | Self::HardSigmoid
-                | Self::HardSwish
+                | Self::Expm1
         )
     }
 
@@ -382,6 +379,9 @@ impl Unary {
                 | Self::Floor
                 | Self::Ceil
                 | Self::Trunc
+                | Self::GeluTanh
+                | Self::HardSigmoid
+                | Self::HardSwish
         )
     }
 
@@ -455,6 +455,13 @@ impl Unary {
             Self::Rsqrt(_) => with!(power::rsqrt()),
             Self::Uniform(..) => with!(random::uniform()),
             Self::Dropout(..) => with!(random::dropout()),
+            Self::GeluTanh => map_long(round, exponential::gelu_tanh),
+            Self::HardSigmoid => with!(round::hard_sigmoid()),
+            Self::HardSwish => with!({
+                vector! { mov(0, 3); }
+                round::hard_sigmoid();
+                vector! { mul(0, 3, 0); }
+            }),
             _ => {}
         }
     }
@@ -469,9 +476,6 @@ impl Unary {
             };
         }
         match self {
-            Self::Expm1 => with!(exponential::expm1()),
-            Self::GeluTanh => map_long(round, exponential::gelu_tanh),
-            Self::Elu(alpha) => map(round, |round| exponential::elu(round, alpha)),
             Self::Log2 => with!(power::log(Base::Two, None)),
             Self::Log10 => with!(power::log(Base::Ten, None)),
             Self::Log1p => map_long(round, |round| power::log(Base::E, Some(round))),
@@ -486,14 +490,10 @@ impl Unary {
             Self::Atan => map_long(round, inverse::atan),
             Self::Asin => map_long(round, inverse::asin),
             Self::Acos => map_long(round, inverse::acos),
+            Self::Expm1 => with!(exponential::expm1()),
+            Self::Elu(alpha) => map(round, |round| exponential::elu(round, alpha)),
             Self::Sin => with!(trig::sin()),
             Self::Cos => with!(trig::cos()),
-            Self::HardSigmoid => with!(round::hard_sigmoid()),
-            Self::HardSwish => with!({
-                vector! { mov(0, 3); }
-                round::hard_sigmoid();
-                vector! { mul(0, 3, 0); }
-            }),
             _ => {}
         }
     }
