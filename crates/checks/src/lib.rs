@@ -21,6 +21,7 @@ pub mod catalogue;
 mod checks;
 pub mod data;
 mod finding;
+mod numbers;
 mod policy;
 mod protocol;
 mod races;

@@ -94,7 +94,7 @@ pub(crate) struct Watcher {
 
 impl Observer for Watcher {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::NOC | Wants::REGISTERS
+        Wants::ACCESSES | Wants::LOCAL | Wants::FIELDS | Wants::NOC | Wants::REGISTERS
     }
 
     fn events(&mut self, events: &[Event]) {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn event(spot: Spot, agent: Agent, pc: u32, what: What) -> Event {
-        Event { at: 7, spot, agent, pc, what }
+        Event { at: 7, spot, agent, pc, known: false, what }
     }
 
     fn hits(watch: Watch, events: &[Event]) -> Vec<(Option<(NocXy, Processor)>, String)> {

@@ -388,12 +388,19 @@ impl Chip {
 
     /// Adds an observer. It sees what happens from now on.
     pub fn observe(&mut self, observer: Box<dyn Observer>) {
-        let hub = self.hub.get_or_insert_default();
+        let now = self.now();
+        let hub = self.hub.get_or_insert_with(|| {
+            let tile = |(number, node): (usize, &AnyNode)| match node {
+                AnyNode::Tensix(tile) => Some((tile.xy(), number)),
+                _ => None,
+            };
+            Box::new(Hub::new(self.nodes.iter().enumerate().filter_map(tile).collect()))
+        });
         hub.add(observer);
-        let (wants, lines) = (hub.wants(), hub.lines());
+        let (wants, others, lines) = (hub.wants(), hub.others_want(), hub.lines());
         for node in &mut self.nodes {
             if let AnyNode::Tensix(tile) = node {
-                tile.observe(wants, &lines);
+                tile.observe((wants, others), &lines, now);
             }
         }
         self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
@@ -412,6 +419,14 @@ impl Chip {
             hub.take(self.scheduler.events(), now);
             hub.hand_over(now);
             hub.note(now, note);
+            if let Note::Firmware(_) = note {
+                let boundaries = hub.boundaries();
+                for node in &mut self.nodes {
+                    if let AnyNode::Tensix(tile) = node {
+                        tile.set_boundaries(&boundaries);
+                    }
+                }
+            }
             if matches!(note, Note::Queue(_)) {
                 self.observe_loads();
             }
@@ -451,6 +466,11 @@ impl Chip {
         if let Some(hub) = &mut self.hub {
             let now = self.scheduler.now;
             hub.take(self.scheduler.events(), now);
+            for (node, known) in hub.known() {
+                if let Some(AnyNode::Tensix(tile)) = self.nodes.get_mut(node) {
+                    tile.know(&known);
+                }
+            }
             if hub.ends(now) {
                 self.ended.get_or_insert(now);
             }

@@ -9,17 +9,15 @@ mod wire;
 
 use std::io::{self, Write};
 
-use prost::Message;
-use prost::encoding::{WireType, encode_key};
+use prost::Message as _;
 
-use crate::event::{ArrowEnd, Kept, Named, Told, TrackRecord, What};
+use crate::event::{ArrowEnd, Kept, Told, TrackRecord, What};
 use crate::names::{Name, Names};
 use crate::order::{Mark, MarkKind};
 use crate::{Clock, Timeline, TimelineError};
 use wire::{
-    Annotation, ChildTracksOrdering, CounterDescriptor, DebugAnnotation, InternedData, InternedName,
-    SEQ_INCREMENTAL_STATE_CLEARED, SEQ_NEEDS_INCREMENTAL_STATE, SiblingMergeBehavior, TracePacket, TrackDescriptor,
-    TrackEvent, Type,
+    ChildTracksOrdering, CounterDescriptor, InternedData, InternedName, Message, SEQ_INCREMENTAL_STATE_CLEARED,
+    SEQ_NEEDS_INCREMENTAL_STATE, SiblingMergeBehavior, TracePacket, TrackDescriptor, Type, annotation,
 };
 
 /// Field `packet` of `Trace` (`trace.proto`).
@@ -49,16 +47,19 @@ pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -
 /// Writes packets of one sequence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
-    buffer: Vec<u8>,
+    buffer: Message,
     interner: Interner,
+    /// What is written of an event: its packet, the event in it, an argument of that.
+    packet: Message,
+    event: Message,
+    part: Message,
 }
 
 impl Packets {
     fn put(&mut self, out: &mut impl Write, packet: &TracePacket) -> io::Result<()> {
-        self.buffer.clear();
-        encode_key(PACKET, WireType::LengthDelimited, &mut self.buffer);
-        packet.encode_length_delimited(&mut self.buffer).map_err(io::Error::other)?;
-        out.write_all(&self.buffer)
+        self.buffer.0.clear();
+        self.buffer.message(PACKET, &packet.encode_to_vec());
+        out.write_all(&self.buffer.0)
     }
 
     /// The first packet.
@@ -92,16 +93,21 @@ impl Packets {
         track: u32,
         told: &Told<'_>,
     ) -> io::Result<()> {
-        let event = self.interner.event(names, track, told);
-        let packet = TracePacket {
-            timestamp: Some(at),
-            track_event: Some(event),
-            trusted_packet_sequence_id: Some(SEQUENCE),
-            interned_data: self.interner.new.take(),
-            sequence_flags: Some(SEQ_NEEDS_INCREMENTAL_STATE),
-            ..TracePacket::default()
-        };
-        self.put(out, &packet)
+        let Self { buffer, interner, packet, event, part } = self;
+        for message in [&mut *packet, event, part] {
+            message.0.clear();
+        }
+        interner.event(names, track, told, event, part);
+        packet.number(wire::TIMESTAMP, at);
+        packet.number(wire::SEQUENCE_ID, SEQUENCE.into());
+        packet.message(wire::TRACK_EVENT, &event.0);
+        if let Some(new) = interner.new.take() {
+            packet.message(wire::INTERNED_DATA, &new.encode_to_vec());
+        }
+        packet.number(wire::SEQUENCE_FLAGS, SEQ_NEEDS_INCREMENTAL_STATE.into());
+        buffer.0.clear();
+        buffer.message(PACKET, &packet.0);
+        out.write_all(&buffer.0)
     }
 }
 
@@ -138,40 +144,41 @@ struct Interner {
 }
 
 impl Interner {
-    fn event(&mut self, names: &Names, track: u32, told: &Told<'_>) -> TrackEvent {
-        let plain = |kind: Type| TrackEvent {
-            r#type: Some(kind.into()),
-            track_uuid: Some(uuid(track)),
-            ..TrackEvent::default()
+    /// Writes an event; `part` is empty, as it is afterwards.
+    fn event(&mut self, names: &Names, track: u32, told: &Told<'_>, event: &mut Message, part: &mut Message) {
+        let (kind, named) = match told {
+            Told::End => (Type::SliceEnd, None),
+            Told::Start(named) => (Type::SliceBegin, Some(named)),
+            Told::Instant(named) => (Type::Instant, Some(named)),
+            Told::Count(_) => (Type::Counter, None),
         };
-        match told {
-            Told::End => plain(Type::SliceEnd),
-            Told::Start(named) => self.detailed(names, plain(Type::SliceBegin), *named),
-            Told::Instant(named) => self.detailed(names, plain(Type::Instant), *named),
-            Told::Count(value) => TrackEvent { counter_value: Some(*value), ..plain(Type::Counter) },
-        }
-    }
-
-    fn detailed(&mut self, names: &Names, mut event: TrackEvent, named: Named<'_>) -> TrackEvent {
-        event.name_iid = Some(self.event_name(names, named.name));
-        for end in named.arrows {
-            match end {
-                ArrowEnd::From(arrow) => event.flow_ids.push(u64::from(arrow.0) + 1),
-                ArrowEnd::To(arrow) => event.terminating_flow_ids.push(u64::from(arrow.0) + 1),
+        for arg in named.iter().flat_map(|named| named.args) {
+            part.number(annotation::NAME_IID, self.key(names, arg.key));
+            match arg.value {
+                Kept::U64(v) => part.number(annotation::UINT, v),
+                Kept::I64(v) => part.number(annotation::INT, v.cast_unsigned()),
+                Kept::F64(v) => part.fixed(annotation::DOUBLE, v.to_bits()),
+                Kept::Bool(v) => part.number(annotation::BOOL, v.into()),
+                Kept::Str(v) => part.number(annotation::STRING_IID, self.string(names, v)),
             }
+            event.message(wire::event::DEBUG_ANNOTATIONS, &part.0);
+            part.0.clear();
         }
-        for arg in named.args {
-            let name_iid = Some(self.key(names, arg.key));
-            let value = Some(match arg.value {
-                Kept::U64(v) => Annotation::Uint(v),
-                Kept::I64(v) => Annotation::Int(v),
-                Kept::F64(v) => Annotation::Double(v),
-                Kept::Bool(v) => Annotation::Bool(v),
-                Kept::Str(v) => Annotation::StringIid(self.string(names, v)),
-            });
-            event.debug_annotations.push(DebugAnnotation { name_iid, value });
+        event.number(wire::event::TYPE, kind as u64);
+        if let Some(named) = named {
+            event.number(wire::event::NAME_IID, self.event_name(names, named.name));
         }
-        event
+        event.number(wire::event::TRACK_UUID, uuid(track));
+        if let Told::Count(value) = told {
+            event.number(wire::event::COUNTER_VALUE, value.cast_unsigned());
+        }
+        for end in named.iter().flat_map(|named| named.arrows) {
+            let (field, arrow) = match end {
+                ArrowEnd::From(arrow) => (wire::event::FLOW_IDS, arrow),
+                ArrowEnd::To(arrow) => (wire::event::TERMINATING_FLOW_IDS, arrow),
+            };
+            event.fixed(field, u64::from(arrow.0) + 1);
+        }
     }
 
     fn event_name(&mut self, names: &Names, name: Name) -> u64 {

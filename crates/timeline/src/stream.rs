@@ -4,8 +4,6 @@
 //! will come for an earlier time. Only what lies within a window of time is written; slices that
 //! are open when the window begins start there, and those that are open when it ends end there.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io::Write;
 use std::ops::Range;
 
@@ -44,7 +42,10 @@ pub struct Stream<W> {
     tracks: Vec<TrackRecord>,
     states: Vec<State>,
     packets: perfetto::Packets,
-    pending: BinaryHeap<Reverse<Item>>,
+    /// In the order of their coming, behind those that were left when they were last put in order.
+    pending: Vec<Item>,
+    /// With so many they are put in order: not again and again for the sake of a few.
+    limit: usize,
     /// Events so far, for the order of those of one time.
     sequence: u64,
     arrows: u32,
@@ -90,25 +91,12 @@ enum Kind {
 struct Details {
     name: Name,
     args: Box<[Arg]>,
-    arrows: Box<[ArrowEnd]>,
+    /// The first so many.
+    arrows: ([ArrowEnd; 2], u8),
 }
 
-impl PartialEq for Item {
-    fn eq(&self, other: &Self) -> bool {
-        self.sequence == other.sequence
-    }
-}
-impl Eq for Item {}
-impl PartialOrd for Item {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Item {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
+/// Events are put in order when there are so many more than could not be written the last time.
+const PENDING: usize = 1 << 12;
 
 impl<W: Write> Stream<W> {
     /// A timeline in `format` with times in `clock`, of which `window` is written to `out`.
@@ -131,7 +119,8 @@ impl<W: Write> Stream<W> {
             tracks: Vec::new(),
             states: Vec::new(),
             packets,
-            pending: BinaryHeap::new(),
+            pending: Vec::new(),
+            limit: PENDING,
             sequence: 0,
             arrows: 0,
             started: false,
@@ -228,25 +217,40 @@ impl<W: Write> Stream<W> {
 
     fn details(&mut self, label: &Label<'_>) -> Details {
         let args = label.args.iter().map(|(key, value)| Arg::new(&mut self.names, key, *value)).collect();
-        let arrows = label.from.map(ArrowEnd::From).into_iter().chain(label.to.map(ArrowEnd::To)).collect();
+        let none = ArrowEnd::From(Arrow(0));
+        let arrows = match (label.from.map(ArrowEnd::From), label.to.map(ArrowEnd::To)) {
+            (Some(from), Some(to)) => ([from, to], 2),
+            (None, None) => ([none; 2], 0),
+            (Some(one), None) | (None, Some(one)) => ([one, none], 1),
+        };
         Details { name: self.names.add(label.name), args, arrows }
     }
 
     fn push(&mut self, at: u64, track: u32, kind: Kind) {
         self.sequence += 1;
-        self.pending.push(Reverse(Item { at, sequence: self.sequence, track, kind }));
+        self.pending.push(Item { at, sequence: self.sequence, track, kind });
     }
 
-    /// Writes everything before `at`, for which nothing more will come.
+    /// Nothing more will come for a time before `at`: writes what comes before that, when it is
+    /// worth it.
     ///
     /// # Errors
     /// The output fails; a time that the format cannot hold.
     pub fn advance(&mut self, at: u64) -> Result<(), TimelineError> {
-        while let Some(Reverse(item)) = self.pending.peek() {
-            if item.at >= at {
-                break;
-            }
-            let Some(Reverse(item)) = self.pending.pop() else { break };
+        if self.pending.len() < self.limit {
+            return Ok(());
+        }
+        self.write_before(at)?;
+        self.limit = PENDING + 2 * self.pending.len();
+        Ok(())
+    }
+
+    fn write_before(&mut self, at: u64) -> Result<(), TimelineError> {
+        // Stable: those of one time stay in the order of their coming.
+        self.pending.sort_by_key(|item| item.at);
+        let ready = self.pending.partition_point(|item| item.at < at);
+        let rest = self.pending.split_off(ready);
+        for item in std::mem::replace(&mut self.pending, rest) {
             if item.at < self.window.start {
                 self.keep(item);
             } else {
@@ -325,7 +329,7 @@ impl<W: Write> Stream<W> {
     /// # Errors
     /// As [`Self::advance`].
     pub fn finish(mut self) -> Result<W, TimelineError> {
-        self.advance(u64::MAX)?;
+        self.write_before(u64::MAX)?;
         if self.format == Format::Json {
             self.out.write_all(b"\n]}\n")?;
         }
@@ -336,6 +340,7 @@ impl<W: Write> Stream<W> {
 
 impl Details {
     fn named(&self) -> Named<'_> {
-        Named { name: self.name, args: &self.args, arrows: &self.arrows }
+        let (arrows, count) = &self.arrows;
+        Named { name: self.name, args: &self.args, arrows: &arrows[..usize::from(*count)] }
     }
 }

@@ -5,6 +5,7 @@
 //! shared library and others do the same work.
 
 mod compare;
+mod looking;
 mod models;
 mod workload;
 
@@ -19,8 +20,8 @@ pub use compare::{ChildArgs, CompareArgs};
 /// What to measure.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// models: compiled models on the native engine against JAX on the CPU. Without it,
-    /// the simulator.
+    /// models: compiled models on the native engine against JAX on the CPU. looking: what checks and
+    /// timelines cost. Without it, the simulator.
     #[arg(value_enum)]
     what: Option<What>,
     /// Folder with the compiled programs matmul_512, llama_layer and resblock (program.ttnn,
@@ -38,6 +39,8 @@ pub struct BenchArgs {
 enum What {
     /// Compiled models against JAX
     Models,
+    /// What checks and timelines cost
+    Looking,
 }
 
 /// Prints the machine, then builds and runs the measuring program, or compares libraries.
@@ -46,8 +49,10 @@ enum What {
 /// If a build or a measurement fails.
 pub fn run(root: &Path, args: &BenchArgs) -> Result<()> {
     println!("machine: {}\n", machine());
-    if args.what == Some(What::Models) {
-        return models::run(root, args.data.as_deref(), args.python.as_deref());
+    match args.what {
+        Some(What::Models) => return models::run(root, args.data.as_deref(), args.python.as_deref()),
+        Some(What::Looking) => return looking::run(root),
+        None => {}
     }
     if args.compare.is_wanted() {
         return compare::run(root, &args.compare);

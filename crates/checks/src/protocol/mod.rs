@@ -11,9 +11,9 @@ pub(crate) use state::State;
 
 use crate::catalogue::protocol;
 use crate::finding::Agent;
+use crate::numbers::ByNumber;
 use crate::shadow::report::{Actor, Reports};
 use crate::shadow::tile::Tile;
-use std::collections::HashMap;
 use std::sync::Arc;
 use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE, counter};
 use tilework_abi::tensix::Processor;
@@ -55,7 +55,7 @@ const fn kind_name(kind: RequestKind) -> &'static str {
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     /// Each with the bytes or answers that are missing; asked by number.
-    requests: HashMap<RequestId, (Issued, u64)>,
+    requests: ByNumber<RequestId, (Issued, u64)>,
 }
 
 impl InFlight {

@@ -28,6 +28,7 @@ mod shadow;
 mod units;
 mod words;
 
+use crate::numbers::ByNumber;
 use crate::{Checks, Code, Space};
 use clock::{Clock, Moment, Part, Stamp};
 use coprocessor::Done;
@@ -35,7 +36,7 @@ use niu::Niu;
 use registers::Registers;
 use report::{Owner, PartOf, Reports, Where};
 use shadow::{Access, Conflict, Shadow};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use tilework_abi::board::Board;
@@ -106,6 +107,30 @@ struct Tile {
     starting: Option<(u8, Cycle)>,
 }
 
+/// Where each tile is among all, by its coordinates, which have six bits each.
+#[derive(Debug, Default)]
+struct Index(Vec<Option<usize>>);
+
+impl Index {
+    #[inline]
+    fn place(xy: NocXy) -> usize {
+        usize::from(xy.y) << 6 | usize::from(xy.x)
+    }
+
+    #[inline]
+    fn get(&self, xy: &NocXy) -> Option<&usize> {
+        self.0.get(Self::place(*xy))?.as_ref()
+    }
+
+    fn add(&mut self, xy: NocXy, at: usize) {
+        let place = Self::place(xy);
+        if self.0.len() <= place {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some(at);
+    }
+}
+
 /// A request that is under way.
 #[derive(Debug)]
 struct Op {
@@ -129,9 +154,9 @@ pub struct RaceObserver {
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
-    index: HashMap<NocXy, usize>,
-    dram: HashMap<u8, Shadow>,
-    ops: HashMap<u64, Op>,
+    index: Index,
+    dram: ByNumber<u8, Shadow>,
+    ops: ByNumber<u64, Op>,
     /// What the host knows, and its count.
     host: Clock,
     host_own: Stamp,
@@ -154,9 +179,9 @@ impl RaceObserver {
             reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
-            index: HashMap::new(),
-            dram: HashMap::new(),
-            ops: HashMap::new(),
+            index: Index::default(),
+            dram: ByNumber::default(),
+            ops: ByNumber::default(),
             host: Clock::default(),
             host_own: Stamp { part: 1, count: 0 },
             host_ops: VecDeque::new(),
@@ -183,10 +208,16 @@ impl RaceObserver {
         self.reports.hand_over(checks);
     }
 
+    #[inline]
     fn tile(&mut self, xy: NocXy) -> usize {
-        if let Some(&at) = self.index.get(&xy) {
-            return at;
+        match self.index.get(&xy) {
+            Some(&at) => at,
+            None => self.add_tile(xy),
         }
+    }
+
+    #[cold]
+    fn add_tile(&mut self, xy: NocXy) -> usize {
         let parts = &mut self.parts;
         let mut part = |owner| {
             parts.push(PartOf { tile: xy, owner });
@@ -206,7 +237,7 @@ impl RaceObserver {
         words.reserve(&self.reserved);
         let (units, registers, doing, starting) = Default::default();
         self.tiles.push(Tile { xy, cores, nius, l1, words, units, registers, doing, starting });
-        self.index.insert(xy, self.tiles.len() - 1);
+        self.index.add(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
     }
 
@@ -290,7 +321,7 @@ impl RaceObserver {
 
 impl Observer for RaceObserver {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::NOC | Wants::CORES | Wants::COPROCESSOR
+        Wants::ACCESSES | Wants::FIELDS | Wants::NOC | Wants::CORES | Wants::COPROCESSOR
     }
 
     fn events(&mut self, events: &[Event]) {

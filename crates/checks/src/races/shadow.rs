@@ -4,7 +4,7 @@
 //! for all its words. Pages exist where something was accessed.
 
 use super::clock::Stamp;
-use std::collections::HashMap;
+use crate::numbers::ByNumber;
 
 /// Bytes of a line, of a word, of a page.
 const LINE: u64 = 64;
@@ -101,13 +101,26 @@ impl Cell {
 struct Line {
     /// What all its words have.
     whole: Cell,
-    /// Each word for itself, once a part was accessed.
-    divided: Option<Box<[Cell; WORDS]>>,
+    /// A part was accessed: [`Line::words`] counts instead.
+    is_divided: bool,
+    /// Each word for itself. They stay when they do not count any more: most lines are divided again
+    /// and again.
+    words: Option<Box<[Cell; WORDS]>>,
 }
 
 impl Line {
-    fn words(&mut self) -> &mut [Cell; WORDS] {
-        self.divided.get_or_insert_with(|| Box::new(std::array::from_fn(|_| self.whole.clone())))
+    fn divide(&mut self) -> &mut [Cell; WORDS] {
+        let Self { whole, is_divided, words } = self;
+        let words = words.get_or_insert_with(Box::default);
+        if !std::mem::replace(is_divided, true) {
+            words.iter_mut().for_each(|word| word.clone_from(whole));
+        }
+        words
+    }
+
+    /// The words, when they count.
+    fn divided(&mut self) -> Option<&mut [Cell; WORDS]> {
+        self.words.as_deref_mut().filter(|_| self.is_divided)
     }
 }
 
@@ -116,7 +129,7 @@ impl Line {
 pub(super) struct Shadow {
     /// Pages of the first addresses, as all of L1 are, by number.
     near: Vec<Option<Page>>,
-    far: HashMap<u64, Page>,
+    far: ByNumber<u64, Page>,
 }
 
 type Page = Box<[Line; LINES]>;
@@ -138,14 +151,15 @@ impl Shadow {
         self.lines(addr, len, |line, at, from, to| {
             let found = if to - from == LINE {
                 let whole = Access { mask: ALL, ..access };
-                let found = match &mut line.divided {
+                let found = match line.divided() {
                     None => line.whole.write(whole, ordered),
                     Some(words) => {
                         let each = words.iter_mut().map(|cell| cell.write(whole, ordered));
                         each.fold(None, Option::or)
                     }
                 };
-                *line = Line { whole: Cell { write: whole, ..Cell::default() }, divided: None };
+                line.whole = Cell { write: whole, ..Cell::default() };
+                line.is_divided = false;
                 found
             } else {
                 each_word(line, from, to, |cell, mask| cell.write(Access { mask, ..access }, ordered))
@@ -165,7 +179,7 @@ impl Shadow {
     ) -> Option<Conflict> {
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
-            let found = if to - from == LINE && line.divided.is_none() {
+            let found = if to - from == LINE && !line.is_divided {
                 line.whole.read(Access { mask: ALL, ..access }, ordered)
             } else {
                 each_word(line, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered))
@@ -177,9 +191,9 @@ impl Shadow {
 
     /// The last write of the word at `addr`.
     pub(super) fn last_write(&mut self, addr: u64) -> Access {
-        let line = &self.page(addr / PAGE)[(addr % PAGE / LINE) as usize];
-        let word = line.divided.as_ref().map(|words| &words[(addr % LINE / WORD) as usize]);
-        word.unwrap_or(&line.whole).write
+        let line = &mut self.page(addr / PAGE)[(addr % PAGE / LINE) as usize];
+        let whole = line.whole.write;
+        line.divided().map_or(whole, |words| words[(addr % LINE / WORD) as usize].write)
     }
 
     fn page(&mut self, number: u64) -> &mut Page {
@@ -221,7 +235,7 @@ fn each_word(
     to: u64,
     mut f: impl FnMut(&mut Cell, u8) -> Option<(Access, bool)>,
 ) -> Option<(Access, bool)> {
-    let words = line.words();
+    let words = line.divide();
     let mut first = None;
     for word in from / WORD..to.div_ceil(WORD) {
         let (low, high) = (from.saturating_sub(word * WORD), (to - word * WORD).min(WORD));
@@ -286,6 +300,6 @@ mod tests {
         shadow.write(0x20, 4, access(2, 1), &never);
         let conflict = shadow.write(0, 64, access(3, 1), &|stamp| stamp.part == 2).unwrap();
         assert_eq!(conflict.earlier.stamp.part, 1);
-        assert!(shadow.page(0)[0].divided.is_none(), "it is whole again");
+        assert!(!shadow.page(0)[0].is_divided, "it is whole again");
     }
 }

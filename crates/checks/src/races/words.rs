@@ -5,7 +5,8 @@
 //! change, and words that a core has been seen to poll. All others are data.
 
 use super::clock::{Clock, Moment};
-use std::collections::{BTreeMap, HashMap};
+use crate::numbers::ByNumber;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use tilework_abi::cq::layout::{dispatch_core, prefetch_core};
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, MemoryMap};
@@ -32,7 +33,7 @@ pub(super) struct Words {
     /// Base of the kernel configuration in use.
     config: u32,
     /// What came with the last small write of the NoC to a word that may be a flag.
-    flags: HashMap<u32, Moment>,
+    flags: ByNumber<u32, Moment>,
 }
 
 /// What is told by a word.

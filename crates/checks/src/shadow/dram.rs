@@ -6,8 +6,8 @@ use super::report::Actor;
 use super::written::{Shadow, Sparse};
 use crate::catalogue::{Row, memory as rows};
 use crate::finding::Place;
+use crate::numbers::ByNumber;
 use crate::protocol::Issued;
-use std::collections::HashMap;
 use std::sync::Arc;
 use tilework_driver::{BankNote, BufferNote, LaunchNote};
 use tilework_sim::{Cycle, PacketEvent, RequestKind};
@@ -20,7 +20,7 @@ const UNIT: u64 = tilework_abi::DRAM_ALIGN as u64;
 pub(crate) struct Dram {
     written: Sparse,
     /// Which launch has last written each unit, and who of it. Asked by number, never walked.
-    writers: HashMap<u64, (u64, Place)>,
+    writers: ByNumber<u64, (u64, Place)>,
 }
 
 /// `n bytes`, or `1 byte`.

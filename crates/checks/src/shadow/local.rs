@@ -38,6 +38,7 @@ impl CheckObserver {
                 (format!("loads {bytes} bytes at {addr:#x} that nobody has written"), None)
             });
         }
+        self.may_know_local(tile, core, offset, actor.at);
         let Some(insn) = insn else { return };
         self.stack(tile, (core, actor), &insn, addr, target());
     }

@@ -7,6 +7,7 @@
 pub(crate) mod buffers;
 pub(crate) mod cbs;
 mod dram;
+mod known;
 mod l1;
 mod local;
 pub(crate) mod observer;

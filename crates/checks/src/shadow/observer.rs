@@ -10,6 +10,7 @@ use crate::catalogue::protocol as rows;
 use crate::finding::{Agent as Who, Space, Target};
 use crate::protocol::{self, By, InFlight, Issued};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use tilework_abi::cb::COUNTER_MASK;
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES};
@@ -18,7 +19,7 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 use tilework_driver::{FirmwareNote, LaunchNote, Note};
 use tilework_sim::{
-    Agent, Cycle, Event, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Unit, Wants, What,
+    Agent, Cycle, Event, Known, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Unit, Wants, What,
 };
 
 /// Looks for wrong accesses and broken rules of protocol. Attach it to a chip before the device is
@@ -37,6 +38,10 @@ pub struct CheckObserver {
     pub(super) stranger: Option<Arc<LaunchNote>>,
     /// The number of the next launch.
     launches: u64,
+    /// Memory whose accesses need not be seen any more, for the chip.
+    pub(super) known: Vec<Known>,
+    /// The chip asks for it.
+    pub(super) is_asked: bool,
 }
 
 /// Somebody's access to a span of L1.
@@ -60,6 +65,8 @@ impl CheckObserver {
             in_flight: InFlight::default(),
             stranger: None,
             launches: 0,
+            known: Vec::new(),
+            is_asked: false,
         }
     }
 
@@ -73,6 +80,7 @@ impl CheckObserver {
     fn on_tile(&mut self, xy: NocXy, event: &Event) {
         let mut tile = self.tiles.take(xy);
         match &event.agent {
+            _ if let What::Holds { core, addr } = event.what => tile.cores[core.index()].fill(addr),
             Agent::Core(core) => self.on_core(&mut tile, *core, event),
             Agent::Coprocessor(unit) => self.on_unit(&mut tile, *unit, event),
             Agent::Niu(_) => self.on_packet(&mut tile, event),
@@ -85,7 +93,9 @@ impl CheckObserver {
         let actor = Actor::core(tile.xy, core, event.pc, event.at);
         match event.what {
             What::Load { addr, bytes, value, cached } if addr < L1_SIZE => {
-                self.loaded(tile, (core, actor), Span { addr, len: bytes.into() }, (value, cached));
+                let span = Span { addr, len: bytes.into() };
+                self.loaded(tile, (core, actor), span, (value, cached));
+                self.may_know_l1(tile, core, span, event.at);
             }
             What::Store { addr, bytes, value } if addr < L1_SIZE => {
                 let span = Span { addr, len: bytes.into() };
@@ -94,6 +104,7 @@ impl CheckObserver {
                 }
                 tile.cores[core.index()].drop_line(addr);
                 self.wrote(tile, Some(core), actor, span);
+                self.may_know_l1(tile, core, span, event.at);
                 if core == Processor::Brisc {
                     self.watch_done(tile, addr, bytes, value);
                 }
@@ -383,7 +394,7 @@ pub(super) fn in_l1(tile: NocXy, span: Span) -> Target {
 impl Observer for CheckObserver {
     fn wants(&self) -> Wants {
         let state = if self.follows_state { Wants::TENSIX } else { Wants::NOTHING };
-        Wants::ACCESSES | Wants::NOC | Wants::REGISTERS | state
+        Wants::ACCESSES | Wants::LOCAL | Wants::NOC | Wants::REGISTERS | state
     }
 
     fn judges(&self) -> bool {
@@ -394,9 +405,21 @@ impl Observer for CheckObserver {
         self.reports.ends()
     }
 
+    fn boundaries(&self) -> Vec<Range<u32>> {
+        let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return Vec::new() };
+        let (go, launch) = (map.go.get(), map.launch.get());
+        vec![go..go + 4 * GO_ENTRIES, launch..launch + LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32]
+    }
+
+    fn known(&mut self) -> Vec<Known> {
+        self.is_asked = true;
+        std::mem::take(&mut self.known)
+    }
+
     fn events(&mut self, events: &[Event]) {
         for event in events {
             match (event.spot, &event.what) {
+                _ if event.known => {}
                 (_, What::Leaves(_)) => {}
                 (Spot::Tensix(xy), _) => self.on_tile(xy, event),
                 (Spot::Dram(bank), What::Arrives(packet)) => self.on_dram(bank, packet, event.at),

@@ -71,6 +71,7 @@ impl Bench {
             number: 0,
             tag: None,
             queue: None,
+            tag: None,
             program: "p".into(),
             host_assigned_id: 0,
             cores: cores.clone(),
@@ -107,7 +108,7 @@ impl Bench {
     }
     fn event(&mut self, tile: NocXy, agent: Agent, pc: u32, what: What) {
         self.at += 1;
-        self.observer.events(&[Event { at: self.at, spot: Spot::Tensix(tile), agent, pc, what }]);
+        self.observer.events(&[Event { at: self.at, spot: Spot::Tensix(tile), agent, pc, known: false, what }]);
     }
     fn brisc(&mut self, pc: u32, what: What) {
         self.event(TILE, Agent::Core(Processor::Brisc), TEXT + pc, what);

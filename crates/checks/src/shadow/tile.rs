@@ -2,6 +2,7 @@
 //! was written.
 
 use super::cbs::Cb;
+use super::known::Told;
 use super::observer::Span;
 use super::report::Actor;
 use super::written::{Shadow, Written};
@@ -43,6 +44,8 @@ pub(crate) struct CoreState {
     pub kernel: Option<CodeNote>,
     /// The last range of L1 that an access of the kernel was found to be right in.
     pub owned: Range<u32>,
+    /// What was last told to be known of L1, and of local RAM.
+    pub told: [Told; 2],
     /// The last request to each NoC of which no counter was looked at since.
     pub unwaited: [Option<crate::protocol::Issued>; 2],
     /// Instructions of the kernel by address, as far as they have been decoded.
@@ -58,6 +61,7 @@ impl CoreState {
             lines: [EMPTY; LINES],
             kernel: None,
             owned: 0..0,
+            told: Default::default(),
             unwaited: [None, None],
             decoded: Box::new([(0, None); DECODED]),
             linked: Default::default(),
@@ -231,6 +235,7 @@ impl Tile {
         for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
             state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
             state.owned = 0..0;
+            state.told = Default::default();
             state.decoded.fill((0, None));
         }
         let launch_cbs = launch.iter().flat_map(|launch| &launch.cbs);

@@ -1,13 +1,13 @@
 //! Which bytes of a memory have ever been written: a bit for each, in pages that are made when the
 //! first byte of one is written.
 
-use std::collections::HashMap;
+use crate::numbers::ByNumber;
 
 /// Bytes that one word of bits stands for.
-const WORD: u64 = 64;
+pub(super) const WORD: u64 = 64;
 /// Words of a page: 4 KiB of memory.
-const WORDS: usize = 64;
-const PAGE: u64 = WORD * WORDS as u64;
+pub(super) const WORDS: usize = 64;
+pub(super) const PAGE: u64 = WORD * WORDS as u64;
 
 type Page = Box<[u64; WORDS]>;
 
@@ -21,7 +21,7 @@ pub(crate) struct Written {
 #[derive(Debug, Default)]
 pub(crate) struct Sparse {
     /// Asked by number only, never walked.
-    pages: HashMap<u64, Page>,
+    pages: ByNumber<u64, Page>,
 }
 
 /// What both have in common.

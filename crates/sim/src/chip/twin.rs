@@ -1,6 +1,6 @@
 //! Twins: a second chip in the state of the first, for those who go back in time.
 
-use super::Chip;
+use super::{AnyNode, Chip};
 use crate::probe::Observer;
 
 impl Chip {
@@ -15,9 +15,16 @@ impl Chip {
         if self.pcie().has_foreign_memory() {
             return None;
         }
+        let mut nodes = self.nodes.clone();
+        // The new observers know nothing of what the others knew.
+        for node in &mut nodes {
+            if let AnyNode::Tensix(tile) = node {
+                tile.forget_known(self.now());
+            }
+        }
         Some(Self {
             config: self.config,
-            nodes: self.nodes.clone(),
+            nodes,
             pcie: self.pcie,
             scheduler: self.scheduler.twin(),
             host: self.host,

@@ -194,6 +194,15 @@ pub enum What {
     },
     /// A core executes `fence` or `fence.i` (`ACCESSES`).
     Fence,
+    /// A core's data cache has held a line since a load that was left out
+    /// ([`Known`](super::Known)). Comes before what makes that matter, and has its agent
+    /// (`ACCESSES`).
+    Holds {
+        /// The core.
+        core: Processor,
+        /// The first byte of the line.
+        addr: u32,
+    },
     /// A core is about to execute what was written since it last emptied its instruction cache,
     /// which may have what was there before (`ACCESSES`). Told at the event's `pc` when the core
     /// comes there from elsewhere.
@@ -375,10 +384,15 @@ impl Event {
     /// Bits of [`Event::rank`].
     pub(crate) const RANK_BITS: u32 = 20;
 
-    /// The place of its agent in the order of the agents of the chip.
+    /// The place of its agent in the order of the agents of the chip. What comes before a packet
+    /// has an agent of its own: the packet is recorded first, where it is routed.
     #[inline]
     pub(crate) const fn rank(&self) -> u32 {
-        self.spot.rank() << 4 | self.agent.rank()
+        let agent = match (&self.what, self.agent) {
+            (What::Holds { .. }, Agent::Niu(_)) => 0,
+            (_, agent) => agent.rank() + 1,
+        };
+        self.spot.rank() << 4 | agent
     }
 }
 
@@ -393,6 +407,9 @@ pub struct Event {
     pub agent: Agent,
     /// The instruction of the core on whose behalf it happens; zero when there is none.
     pub pc: u32,
+    /// An access of which the observer that has said so ([`Known`](super::Known)) needs to see
+    /// nothing; others may.
+    pub known: bool,
     /// What.
     pub what: What,
 }
@@ -409,7 +426,7 @@ mod tests {
         let units = units.into_iter().chain([0, 1].map(Unit::Unpacker)).map(Agent::Coprocessor);
         let agents = [0, 1].map(Agent::Niu).into_iter().chain(Processor::ALL.map(Agent::Core)).chain(units);
         let agents: Vec<Agent> = agents.collect();
-        let event = |spot, agent| Event { at: 0, spot, agent, pc: 0, what: What::Fence };
+        let event = |spot, agent| Event { at: 0, spot, agent, pc: 0, known: false, what: What::Fence };
         let ranks: Vec<u32> =
             spots.flat_map(|spot| agents.iter().map(move |&agent| event(spot, agent).rank())).collect();
         assert!(ranks.windows(2).all(|pair| pair[0] < pair[1]), "in the order of tiles and agents");

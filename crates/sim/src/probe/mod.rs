@@ -5,11 +5,14 @@
 //! switches speculation off, which changes nothing but the time that a run takes, and runs the
 //! cores through a second copy of the interpreter when accesses are wanted.
 //!
+//! An observer of all accesses may say of which it knows enough ([`Known`]); these are left out.
+//!
 //! Tiles record into a [`Recorder`] of their own; packets are recorded where they are routed. Both
 //! come to the [`Hub`], which puts them in order as far as the clock has come.
 
 mod counts;
 mod event;
+mod filter;
 mod gates;
 mod hub;
 mod packets;
@@ -17,10 +20,11 @@ mod recorder;
 
 pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
+pub use filter::Known;
 pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub(crate) use packets::Packets;
-pub(crate) use recorder::Recorder;
+pub(crate) use recorder::{Loaded, Recorder, Stored};
 
 use crate::Cycle;
 use std::ops::{BitOr, Range};
@@ -30,7 +34,7 @@ use tilework_driver::Note;
 
 /// Kinds of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wants(u8);
+pub struct Wants(u16);
 
 impl Wants {
     /// Nothing but stores to observed lines.
@@ -41,9 +45,13 @@ impl Wants {
     pub const NOC: Self = Self(2);
     /// Stores of cores and of the coprocessor to registers other than fields of a request.
     pub const REGISTERS: Self = Self(4);
-    /// All loads, stores, atomics and fences of cores, and what the coprocessor reads and writes in
-    /// L1. Much: about every third instruction.
+    /// All loads, stores, atomics and fences of cores in L1 and in registers, and what the
+    /// coprocessor reads and writes in L1. Much: about every third instruction.
     pub const ACCESSES: Self = Self(8);
+    /// With the accesses those of cores to their local RAM.
+    pub const LOCAL: Self = Self(1 << 8);
+    /// With the accesses those to the registers of an NIU that are no counters: fields of requests.
+    pub const FIELDS: Self = Self(1 << 9);
     /// Spans in which units of the coprocessor are busy.
     pub const UNITS: Self = Self(16);
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
@@ -53,7 +61,7 @@ impl Wants {
     pub const COPROCESSOR: Self = Self(128);
 
     /// Every instruction that the coprocessor executes ([`What::Tensix`]).
-    pub const TENSIX: Self = Self(64);
+    pub const TENSIX: Self = Self(128);
 
     /// Whether it includes all of `other`.
     #[inline]
@@ -76,6 +84,16 @@ pub trait Observer: Send {
     /// Addresses of L1, the same on every Tensix tile, to which it wants to see the stores of cores
     /// without [`Wants::ACCESSES`]: mailboxes, counters. They are rounded to lines of 64 bytes.
     fn lines(&self) -> Vec<Range<u32>> {
+        Vec::new()
+    }
+    /// Addresses of L1, the same on every Tensix tile, at which BRISC learns or tells that a program
+    /// begins or ends: each of its accesses there ends what is [`Known`] of the tile. Asked after
+    /// each note.
+    fn boundaries(&self) -> Vec<Range<u32>> {
+        Vec::new()
+    }
+    /// Hands over what it has come to know; asked of the first observer that wants accesses.
+    fn known(&mut self) -> Vec<Known> {
         Vec::new()
     }
     /// Whether it may end the run, asked once: it then gets its events at the end of each window.
@@ -112,6 +130,12 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn lines(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.lines())
+    }
+    fn boundaries(&self) -> Vec<Range<u32>> {
+        self.lock().map_or(Vec::new(), |observer| observer.boundaries())
+    }
+    fn known(&mut self) -> Vec<Known> {
+        self.lock().map_or(Vec::new(), |mut observer| observer.known())
     }
     fn judges(&self) -> bool {
         self.lock().is_ok_and(|observer| observer.judges())

@@ -20,14 +20,21 @@ impl Packets {
     /// A packet leaves.
     pub(crate) fn leaves(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
         let what = What::Leaves(self.describe(packet, receiver(packet)));
-        events.push(Event { at, spot: self.grid.spot(packet.from), agent: Agent::Niu(packet.noc), pc: 0, what });
+        events.push(Event {
+            at,
+            spot: self.grid.spot(packet.from),
+            agent: Agent::Niu(packet.noc),
+            pc: 0,
+            known: false,
+            what,
+        });
     }
 
     /// A packet's last flit arrives.
     pub(crate) fn arrives(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
         let what = What::Arrives(self.describe(packet, packet.from));
         let spot = self.grid.spot(receiver(packet));
-        events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, what });
+        events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, what });
     }
 
     fn describe(&self, packet: &Packet, peer: Place) -> PacketEvent {

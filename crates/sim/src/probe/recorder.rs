@@ -1,11 +1,33 @@
 //! What a tile records.
 
 use super::counts::Counts;
+use super::filter::Filter;
 use super::gates::Gates;
 use super::{Agent, Event, Spot, Unit, Wants, What};
 use crate::Cycle;
 use std::ops::Range;
-use tilework_abi::tensix::Processor;
+use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE};
+use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
+
+/// What a core loads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) addr: u32,
+    pub(crate) bytes: u8,
+    pub(crate) value: u32,
+    pub(crate) cached: bool,
+}
+
+/// What a core stores.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    pub(crate) addr: u32,
+    pub(crate) bytes: u8,
+    pub(crate) value: u32,
+}
+
+/// Behind the registers of the NIUs.
+const NIU_END: u32 = NIU0_BASE + 2 * NIU_SPAN;
 
 /// The events of a tile since it was last asked.
 #[derive(Clone, Debug)]
@@ -17,6 +39,9 @@ pub(crate) struct Recorder {
     pub(crate) events: Vec<Event>,
     /// Of each core, when instructions are counted.
     counts: Option<Box<[Counts; 5]>>,
+    pub(crate) filter: Filter,
+    /// What others want to see of accesses that are known.
+    others: Wants,
     /// Where the last event of each unit's work is among [`Recorder::events`].
     working: Vec<(Unit, usize)>,
     /// Of the coprocessor, when what orders it is recorded.
@@ -32,14 +57,16 @@ impl Recorder {
             loads: Vec::new(),
             events: Vec::new(),
             counts: None,
+            filter: Filter::new(),
+            others: Wants::NOTHING,
             working: Vec::new(),
             gates: None,
         }
     }
 
-    /// Records these kinds of events from now on.
-    pub(crate) fn set_wants(&mut self, wants: Wants) {
-        self.wants = wants;
+    /// Records these kinds of events from now on; of those that are known what `others` want.
+    pub(crate) fn set_wants(&mut self, wants: Wants, others: Wants) {
+        (self.wants, self.others) = (wants, others);
         if wants.has(Wants::COUNTS) {
             self.counts.get_or_insert_default();
         }
@@ -63,7 +90,7 @@ impl Recorder {
         !self.loads.is_empty()
     }
 
-    /// Whether a load from this address is recorded.
+    /// Whether a load from this address may be recorded.
     #[inline]
     pub(crate) fn wants_load(&self, addr: u32) -> bool {
         self.wants(Wants::ACCESSES) || self.loads.iter().any(|range| range.contains(&addr))
@@ -72,13 +99,85 @@ impl Recorder {
     /// Records an event.
     #[inline]
     pub(crate) fn record(&mut self, at: Cycle, agent: Agent, pc: u32, what: What) {
-        self.events.push(Event { at, spot: self.spot, agent, pc, what });
+        self.events.push(Event { at, spot: self.spot, agent, pc, known: false, what });
     }
 
     /// Hands over the events.
     pub(crate) fn hand_over(&mut self, to: &mut Vec<Event>) {
         to.append(&mut self.events);
         self.working.clear();
+    }
+
+    // Accesses, of which some are left out
+
+    /// A core loads.
+    #[inline(always)]
+    pub(crate) fn load(&mut self, core: Processor, at: Cycle, pc: u32, loaded: Loaded) {
+        let Loaded { addr, bytes, value, cached } = loaded;
+        let (is_known, kind) = match addr < L1_SIZE {
+            true => (self.filter.skips_load(core, addr, cached), Wants::ACCESSES),
+            false => self.outside(core, addr),
+        };
+        if self.records(is_known, kind) || self.has_loads() && self.wants_load(addr) {
+            self.record_access(core, at, pc, is_known, What::Load { addr, bytes, value, cached });
+        }
+    }
+
+    /// A core stores.
+    #[inline(always)]
+    pub(crate) fn store(&mut self, core: Processor, at: Cycle, pc: u32, stored: Stored) {
+        let Stored { addr, bytes, value } = stored;
+        let (is_known, kind) = match addr < L1_SIZE {
+            true => (self.filter.skips_store(core, addr), Wants::ACCESSES),
+            false => self.outside(core, addr),
+        };
+        if self.records(is_known, kind) {
+            self.record_access(core, at, pc, is_known, What::Store { addr, bytes, value });
+        }
+    }
+
+    /// Whether an access outside L1 is known, and of which kind it is.
+    #[inline(always)]
+    fn outside(&self, core: Processor, addr: u32) -> (bool, Wants) {
+        match addr {
+            LOCAL_BASE..NIU0_BASE => (self.filter.skips_local(core, addr), Wants::LOCAL),
+            NIU0_BASE..NIU_END if !(COUNTERS..COUNTERS_END).contains(&((addr - NIU0_BASE) % NIU_SPAN)) => {
+                (false, Wants::FIELDS)
+            }
+            _ => (false, Wants::ACCESSES),
+        }
+    }
+
+    #[inline(always)]
+    fn records(&self, is_known: bool, kind: Wants) -> bool {
+        if is_known { self.others.has(kind) } else { self.wants.has(kind) }
+    }
+
+    /// Records an access of a core behind what must be told before it.
+    #[inline(never)]
+    pub(crate) fn record_access(&mut self, core: Processor, at: Cycle, pc: u32, known: bool, what: What) {
+        let (agent, spot, events) = (Agent::Core(core), self.spot, &mut self.events);
+        if let What::Load { addr, .. } | What::Store { addr, .. } | What::Atomic { addr, .. } = what
+            && addr < L1_SIZE
+            && !known
+        {
+            let tell = |what| events.push(Event { at, spot, agent, pc, known, what });
+            self.filter.records(core, at, addr, tell);
+        }
+        events.push(Event { at, spot, agent, pc, known, what });
+    }
+
+    /// Something other than a core is about to write to L1.
+    #[inline]
+    pub(crate) fn written(&mut self, at: Cycle, agent: Agent, span: Range<u32>) {
+        let (spot, events) = (self.spot, &mut self.events);
+        self.filter.written(span, |what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
+    }
+
+    /// All accesses are recorded until somebody knows something again.
+    pub(crate) fn forget_known(&mut self, at: Cycle) {
+        let (spot, events, agent) = (self.spot, &mut self.events, Agent::Core(Processor::Brisc));
+        self.filter.forget(|what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
     }
 
     // Units of the coprocessor

@@ -5,15 +5,15 @@
 //! [`TileBus::horizon`] is refused with [`Refuse::Sync`] and retried when the others have caught
 //! up. Private accesses need no such order.
 //!
-//! The bus exists twice: `PROBED` records every access for the observers of the chip, the other one
-//! contains nothing of that.
+//! The bus exists three times: `PROBED` records every access for the observers of the chip, and
+//! `COUNTED` every instruction; the one that does neither contains nothing of that.
 
 use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
 use crate::noc::{Outbox, wraps};
-use crate::probe::{Agent, Wants, What};
+use crate::probe::{Agent, Loaded, Recorder, Stored, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, N
 const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
 
 /// A core's bus during one run.
-pub(super) struct TileBus<'a, const PROBED: bool> {
+pub(super) struct TileBus<'a, const PROBED: bool, const COUNTED: bool> {
     pub(super) shared: &'a mut Shared,
     pub(super) core: Processor,
     /// The core's own port, and those of the others.
@@ -42,7 +42,7 @@ pub(super) struct TileBus<'a, const PROBED: bool> {
 
 type Refused = Refuse<Fault>;
 
-impl<const PROBED: bool> TileBus<'_, PROBED> {
+impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     /// Asks for the sleepers to be woken before a write; true when there are any.
     fn must_wake(&mut self, sleepers: CoreSet) -> bool {
         let sleepers = sleepers & !(1 << self.core.index());
@@ -348,32 +348,44 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
     /// Records a load, if loads from there are recorded.
     #[inline(always)]
     fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if PROBED && self.shared.fabric.recorder.as_ref().is_some_and(|recorder| recorder.wants_load(addr)) {
+        if !PROBED {
+            return;
+        }
+        let core = self.core;
+        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|recorder| recorder.wants_load(addr))
+        {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
-            self.record(at, pc, What::Load { addr, bytes: width.bytes() as u8, value: load.value, cached });
+            let loaded = Loaded { addr, bytes: width.bytes() as u8, value: load.value, cached };
+            recorder.load(core, at, pc, loaded);
         }
     }
 
     /// Records a store, if all stores are recorded.
     #[inline(always)]
     fn stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
-        if self.records() {
-            self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
+        let core = self.core;
+        if let Some(recorder) = self.records() {
+            let stored = Stored { addr, bytes: width.bytes() as u8, value: value & width.mask() };
+            recorder.store(core, at, pc, stored);
         }
     }
 
     /// Records a push of an instruction that the code contains.
     #[inline(always)]
     fn pushed(&mut self, at: Cycle, pc: u32) {
-        if PROBED && self.shared.fabric.recorder.as_ref().is_some_and(|recorder| recorder.watches()) {
-            self.record(at, pc, What::Pushes);
+        let core = self.core;
+        if PROBED && let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|it| it.watches()) {
+            recorder.record(at, Agent::Core(core), pc, What::Pushes);
         }
     }
 
-    /// Whether all accesses are recorded.
+    /// Who records all accesses.
     #[inline(always)]
-    fn records(&self) -> bool {
-        PROBED && self.shared.fabric.records_accesses()
+    fn records(&mut self) -> Option<&mut Recorder> {
+        if !PROBED {
+            return None;
+        }
+        self.shared.fabric.recorder.as_deref_mut().filter(|recorder| recorder.wants(Wants::ACCESSES))
     }
 
     /// Records a store that is recorded even when most are not.
@@ -384,34 +396,34 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         if is_observed {
             recorder.record_counts(self.core, at);
         }
-        let all = recorder.wants(Wants::ACCESSES);
-        if all || is_observed || addr >= map::L1_SIZE && recorder.wants(Wants::REGISTERS) {
-            self.record(at, pc, What::Store { addr, bytes: width.bytes() as u8, value: value & width.mask() });
-        }
-    }
-
-    fn record(&mut self, at: Cycle, pc: u32, what: What) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.record(at, Agent::Core(self.core), pc, what);
+        let (bytes, value) = (width.bytes() as u8, value & width.mask());
+        if recorder.wants(Wants::ACCESSES) {
+            recorder.store(self.core, at, pc, Stored { addr, bytes, value });
+        } else if is_observed || addr >= map::L1_SIZE && recorder.wants(Wants::REGISTERS) {
+            recorder.record(at, Agent::Core(self.core), pc, What::Store { addr, bytes, value });
         }
     }
 }
 
-impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
+impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTED> {
     type Fault = Fault;
 
-    const COUNTS: bool = PROBED;
+    const COUNTS: bool = COUNTED;
 
     #[inline(always)]
     fn issue(&mut self, at: Cycle, pc: u32, executed: u64) {
-        if PROBED && let Some(recorder) = &mut self.shared.fabric.recorder {
+        if COUNTED && let Some(recorder) = &mut self.shared.fabric.recorder {
             recorder.issue(self.core, at, pc, executed);
         }
     }
 
     fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
-        if self.records() && self.shared.fabric.stale_code.at(self.core, pc) {
-            self.record(at, pc, What::StaleCode);
+        let core = self.core;
+        if self.records().is_some()
+            && self.shared.fabric.stale_code.at(core, pc)
+            && let Some(recorder) = self.records()
+        {
+            recorder.record(at, Agent::Core(core), pc, What::StaleCode);
         }
         self.shared.fabric.code(pc)
     }
@@ -467,10 +479,11 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         let old = self.shared.fabric.l1_load(addr, Width::Word);
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
         self.shared.fabric.changed(at, addr, 4);
-        if self.records() {
-            self.record(at, pc, What::Atomic { addr, value: old });
+        let core = self.core;
+        if let Some(recorder) = self.records() {
+            recorder.record_access(core, at, pc, false, What::Atomic { addr, value: old });
             if op == Amo::Add && wraps(old, value, u32::MAX) {
-                self.record(at, pc, What::Wrapped { addr, value: old, added: value });
+                recorder.record(at, Agent::Core(core), pc, What::Wrapped { addr, value: old, added: value });
             }
         }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
@@ -478,10 +491,11 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
     }
 
     fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
-        if self.records() {
-            self.record(at, pc, What::Fence);
+        let core = self.core;
+        if let Some(recorder) = self.records() {
+            recorder.record(at, Agent::Core(core), pc, What::Fence);
             if code {
-                self.shared.fabric.stale_code.emptied(self.core);
+                self.shared.fabric.stale_code.emptied(core);
             }
         }
         self.ports.own.l0.flush();

@@ -314,10 +314,12 @@ impl Fabric {
         self.recorder.as_ref().is_some_and(|recorder| recorder.wants(Wants::ACCESSES))
     }
 
-    /// Whether the cores run through the interpreter that sees every instruction.
+    /// Whether the cores run through the interpreter that sees accesses, and through the one that
+    /// counts instructions.
     #[inline]
-    pub(super) fn probes_instructions(&self) -> bool {
-        self.recorder.as_ref().is_some_and(|r| r.wants(Wants::ACCESSES) || r.wants(Wants::COUNTS) || r.has_loads())
+    pub(super) fn probes(&self) -> (bool, bool) {
+        let Some(recorder) = &self.recorder else { return (false, false) };
+        (recorder.wants(Wants::ACCESSES) || recorder.has_loads(), recorder.wants(Wants::COUNTS))
     }
 
     // Sleepers

@@ -3,9 +3,10 @@
 //! L1 in spans of any length; registers one word at a time (BlackholeA0/NoC/MemoryMap.md,
 //! `NOC_AT_LEN_BE`).
 
-use super::access::{Reach, Shared};
+use super::access::{Reach, Shared, Unit};
 use super::port::Ports;
 use crate::noc::{Body, Outbox, Outgoing, Packet, Start, wrapped};
+use crate::probe::Agent;
 use crate::{Fault, FaultClass, Memory};
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::L1_SIZE;
@@ -57,6 +58,10 @@ impl Memory for Reach<'_> {
 
     fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
         if let Some(start) = l1_span(addr, data.len()) {
+            if let Some(recorder) = &mut self.fabric.recorder {
+                let noc = u8::from(matches!(self.nius[1], Unit::Own));
+                recorder.written(at, Agent::Niu(noc), start..start + data.len() as u32);
+            }
             self.fabric.l1_write(start, data);
             self.fabric.changed(at, start, data.len() as u32);
             return Ok(());

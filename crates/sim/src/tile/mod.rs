@@ -40,7 +40,7 @@ use crate::event_queue::EventQueue;
 use crate::late::LateCores;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::node::Outlook;
-use crate::probe::{Agent, Recorder, Spot, Wants, What};
+use crate::probe::{Agent, Known, Recorder, Spot, Wants, What};
 use crate::tensix::{Awaits, Changed, Origin};
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
@@ -184,11 +184,12 @@ impl Tile {
     pub(crate) fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
     }
-    /// Records from now on what `wants` includes, and stores to these lines of L1.
-    pub(crate) fn observe(&mut self, wants: Wants, lines: &[Range<u32>]) {
+    /// Records from now on, where the clock is at `now`, what `wants` includes, and stores to these
+    /// lines of L1; of what is known only what `others` want.
+    pub(crate) fn observe(&mut self, (wants, others): (Wants, Wants), lines: &[Range<u32>], now: Cycle) {
         let recorder =
             self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
-        recorder.set_wants(wants);
+        recorder.set_wants(wants, others);
         if wants.has(Wants::TENSIX) {
             self.shared.tensix.tell_expanders();
         }
@@ -196,6 +197,34 @@ impl Tile {
         // A core that speculates would record what may not happen.
         self.confirm();
         self.speculation.enabled = false;
+        self.forget_known(now);
+    }
+
+    /// All accesses are recorded until an observer knows something again.
+    pub(crate) fn forget_known(&mut self, now: Cycle) {
+        let now = self.slots.iter().map(|slot| slot.core.now).fold(now, Cycle::max);
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.forget_known(now);
+            for (core, port) in Processor::ALL.into_iter().zip(&self.ports) {
+                recorder.filter.set_cache(core, port.l0.tags());
+            }
+        }
+    }
+
+    /// From now on these are the boundaries of what is known.
+    pub(crate) fn set_boundaries(&mut self, boundaries: &[Range<u32>]) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.filter.set_boundaries(boundaries, self.slots[Processor::Brisc.index()].core.now);
+        }
+    }
+
+    /// Leaves out from now on what an observer knows.
+    pub(crate) fn know(&mut self, known: &Known) {
+        let fabric = &mut self.shared.fabric;
+        if let Some(mut recorder) = fabric.recorder.take() {
+            recorder.filter.know(known, |addr| fabric.is_observed(addr));
+            fabric.recorder = Some(recorder);
+        }
     }
 
     /// Records from now on the loads from these bytes of L1.
@@ -361,8 +390,8 @@ impl Tile {
         let is_seen = matches!(self.queue.peek(), Some(Event::Packet(packet)) if looks(packet));
         let one = if set & (set - 1) == 0 { set.trailing_zeros() as usize } else { COPROCESSOR };
         let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
-        // Who counts instructions sees each of them.
-        let is_seen = is_seen || self.shared.fabric.probes_instructions();
+        // Who records accesses or counts instructions sees each of them.
+        let is_seen = is_seen || self.shared.fabric.probes() != (false, false);
         let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
         let parked = if self.late.is_some() { self.parked() } else { 0 };
         self.wake_members(set, at);

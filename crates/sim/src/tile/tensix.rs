@@ -144,7 +144,10 @@ impl Outside for Reach<'_> {
 impl Reach<'_> {
     #[inline]
     fn wrote(&mut self, addr: u32, len: u32) {
-        if self.fabric.recorder.is_some() {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            if let Some((at, unit, _)) = self.fabric.acting {
+                recorder.written(at, Agent::Coprocessor(unit), addr..addr + len);
+            }
             self.record_unit(Wants::ACCESSES, |by| What::UnitWrite { by, addr, len });
         }
     }

@@ -86,9 +86,10 @@ impl Tile {
         let core = Processor::ALL[i];
         let (slot, horizon) = (&mut self.slots[i].core, turn.horizon.min(limit));
         let (shared, ports) = (&mut self.shared, &mut self.ports);
-        let (exit, horizon) = match shared.fabric.probes_instructions() {
-            false => interpret::<false>(slot, core, shared, ports, horizon, out, limit),
-            true => interpret::<true>(slot, core, shared, ports, horizon, out, limit),
+        let (exit, horizon) = match shared.fabric.probes() {
+            (false, false) => interpret::<false, false>(slot, core, shared, ports, horizon, out, limit),
+            (true, false) => interpret::<true, false>(slot, core, shared, ports, horizon, out, limit),
+            (_, true) => interpret::<true, true>(slot, core, shared, ports, horizon, out, limit),
         };
         if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.fabric.wake == 0 && !self.has_side_effects() {
             return Ok(true);
@@ -136,7 +137,7 @@ impl Tile {
 /// It makes the bus in its own frame, where its fields need no pointer; a copy of a bus that was
 /// made just before would wait for the stores of its parts, and most turns are short.
 #[inline(never)]
-fn interpret<const PROBED: bool>(
+fn interpret<const PROBED: bool, const COUNTED: bool>(
     core: &mut Core,
     who: Processor,
     shared: &mut Shared,
@@ -145,7 +146,8 @@ fn interpret<const PROBED: bool>(
     out: Option<&mut Outbox>,
     limit: Cycle,
 ) -> (Exit<Fault>, Cycle) {
-    let mut bus = TileBus::<PROBED> { shared, core: who, ports: Ports::of(ports, who), horizon, out, due: NEVER };
+    let mut bus =
+        TileBus::<PROBED, COUNTED> { shared, core: who, ports: Ports::of(ports, who), horizon, out, due: NEVER };
     let exit = core.run(&mut bus, limit);
     (exit, bus.horizon)
 }

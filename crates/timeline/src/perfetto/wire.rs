@@ -9,18 +9,11 @@
 /// `trace_packet.proto`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct TracePacket {
-    /// Nanoseconds.
-    #[prost(uint64, optional, tag = "8")]
-    pub(crate) timestamp: Option<u64>,
-    #[prost(message, optional, tag = "11")]
-    pub(crate) track_event: Option<TrackEvent>,
     #[prost(message, optional, tag = "60")]
     pub(crate) track_descriptor: Option<TrackDescriptor>,
     /// Names are interned for each sequence of packets.
     #[prost(uint32, optional, tag = "10")]
     pub(crate) trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "12")]
-    pub(crate) interned_data: Option<InternedData>,
     #[prost(uint32, optional, tag = "13")]
     pub(crate) sequence_flags: Option<u32>,
     #[prost(bool, optional, tag = "87")]
@@ -77,58 +70,88 @@ pub(crate) struct CounterDescriptor {
     pub(crate) unit_name: Option<String>,
 }
 
-/// `track_event/track_event.proto`.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct TrackEvent {
-    #[prost(uint64, optional, tag = "10")]
-    pub(crate) name_iid: Option<u64>,
-    #[prost(enumeration = "Type", optional, tag = "9")]
-    pub(crate) r#type: Option<i32>,
-    #[prost(uint64, optional, tag = "11")]
-    pub(crate) track_uuid: Option<u64>,
-    #[prost(int64, optional, tag = "30")]
-    pub(crate) counter_value: Option<i64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "47")]
-    pub(crate) flow_ids: Vec<u64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "48")]
-    pub(crate) terminating_flow_ids: Vec<u64>,
-    #[prost(message, repeated, tag = "4")]
-    pub(crate) debug_annotations: Vec<DebugAnnotation>,
+/// `TracePacket.timestamp`, in nanoseconds.
+pub(crate) const TIMESTAMP: u32 = 8;
+/// `TracePacket.trusted_packet_sequence_id`.
+pub(crate) const SEQUENCE_ID: u32 = 10;
+/// `TracePacket.track_event`.
+pub(crate) const TRACK_EVENT: u32 = 11;
+/// `TracePacket.interned_data`.
+pub(crate) const INTERNED_DATA: u32 = 12;
+/// `TracePacket.sequence_flags`.
+pub(crate) const SEQUENCE_FLAGS: u32 = 13;
+
+/// Fields of `TrackEvent` (`track_event/track_event.proto`).
+pub(crate) mod event {
+    pub(crate) const DEBUG_ANNOTATIONS: u32 = 4;
+    pub(crate) const TYPE: u32 = 9;
+    pub(crate) const NAME_IID: u32 = 10;
+    pub(crate) const TRACK_UUID: u32 = 11;
+    pub(crate) const COUNTER_VALUE: u32 = 30;
+    pub(crate) const FLOW_IDS: u32 = 47;
+    pub(crate) const TERMINATING_FLOW_IDS: u32 = 48;
+}
+
+/// Fields of `DebugAnnotation` (`track_event/debug_annotation.proto`): an argument.
+pub(crate) mod annotation {
+    pub(crate) const NAME_IID: u32 = 1;
+    pub(crate) const BOOL: u32 = 2;
+    pub(crate) const UINT: u32 = 3;
+    pub(crate) const INT: u32 = 4;
+    pub(crate) const DOUBLE: u32 = 5;
+    pub(crate) const STRING_IID: u32 = 17;
 }
 
 /// `TrackEvent.Type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
-#[repr(i32)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Type {
-    Unspecified = 0,
     SliceBegin = 1,
     SliceEnd = 2,
     Instant = 3,
     Counter = 4,
 }
 
-/// `track_event/debug_annotation.proto`: an argument.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct DebugAnnotation {
-    #[prost(uint64, optional, tag = "1")]
-    pub(crate) name_iid: Option<u64>,
-    #[prost(oneof = "Annotation", tags = "2, 3, 4, 5, 17")]
-    pub(crate) value: Option<Annotation>,
-}
+/// A message as it is written, field by field: events are many, and are not made as objects first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message(pub(crate) Vec<u8>);
 
-/// The value of an argument.
-#[derive(Clone, PartialEq, prost::Oneof)]
-pub(crate) enum Annotation {
-    #[prost(bool, tag = "2")]
-    Bool(bool),
-    #[prost(uint64, tag = "3")]
-    Uint(u64),
-    #[prost(int64, tag = "4")]
-    Int(i64),
-    #[prost(double, tag = "5")]
-    Double(f64),
-    #[prost(uint64, tag = "17")]
-    StringIid(u64),
+/// Kinds of fields (Protocol Buffers, "Encoding").
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const LENGTH_DELIMITED: u32 = 2;
+
+impl Message {
+    #[inline]
+    fn put(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            // Seven bits, and that more follow.
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    /// A number, or a boolean.
+    #[inline]
+    pub(crate) fn number(&mut self, field: u32, value: u64) {
+        self.put(u64::from(field << 3 | VARINT));
+        self.put(value);
+    }
+
+    /// A number of 64 bits, or the bits of a floating-point number.
+    #[inline]
+    pub(crate) fn fixed(&mut self, field: u32, value: u64) {
+        self.put(u64::from(field << 3 | FIXED64));
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// A message within this one.
+    #[inline]
+    pub(crate) fn message(&mut self, field: u32, bytes: &[u8]) {
+        self.put(u64::from(field << 3 | LENGTH_DELIMITED));
+        self.put(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
 }
 
 /// `interned_data/interned_data.proto`.

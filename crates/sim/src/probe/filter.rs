@@ -1,0 +1,395 @@
+//! Accesses of a tile that are left out, because they would change nothing for their observer.
+//!
+//! An observer of all accesses mostly looks at each of them only to find that it is right. It can
+//! say so of memory beforehand ([`Known`]): accesses of one core to these granules are no events
+//! until a program begins or ends on the tile. What such accesses do beside that stays visible:
+//!
+//! - A core's data cache may get a copy of a line by a load that is left out. Before anybody else
+//!   writes to the line, and before anything else is recorded of it, the load is made up for
+//!   ([`What::Holds`]).
+//! - A store that is left out makes no copy stale: a granule is known for one core only, while no
+//!   other core has a line of it. The first access of another core ends that.
+//!
+//! So what an observer concludes does not depend on when a tile hears of what it knows, which is
+//! some time later, and later for some numbers of threads than for others.
+
+use super::What;
+use crate::Cycle;
+use std::ops::Range;
+use tilework_abi::noc::NocXy;
+use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, LOCAL_SIZE_DM, Processor};
+
+/// Bytes of a granule, and granules of a page.
+const GRANULE: u32 = 64;
+const PAGE: u32 = 64;
+/// Granules of L1.
+const GRANULES: usize = (L1_SIZE / GRANULE) as usize;
+/// Bytes of a granule of local RAM, of which little is used, and pages of the largest one.
+const WORD: u32 = 4;
+const LOCAL_PAGES: usize = (LOCAL_SIZE_DM / WORD / PAGE) as usize;
+/// Lines of a core's data cache, and their bytes (BabyRISCV/README.md).
+const LINES: usize = 4;
+const LINE: u32 = 16;
+
+/// Memory of a tile whose accesses by a core an observer needs no longer see: loads find nothing
+/// wrong, and stores change nothing, until the next access of BRISC to one of the observer's
+/// [`boundaries`](super::Observer::boundaries).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Known {
+    /// The tile.
+    pub tile: NocXy,
+    /// Whose accesses.
+    pub core: Processor,
+    /// The cycle of the event by which the observer came to know it.
+    pub since: Cycle,
+    /// The core's own local RAM instead of L1.
+    pub local: bool,
+    /// Which 64 granules, from 0: in L1 granules of 64 bytes, in local RAM of 4.
+    pub page: u32,
+    /// Which of them, a bit each.
+    pub granules: u64,
+}
+
+/// What a slot of a data cache was last filled with.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    number: u32,
+    /// By a load that was left out and has not been made up for.
+    hidden: bool,
+}
+
+/// Mark of a granule that several cores access: nothing of it is left out.
+const SHARED: u8 = u8::MAX;
+
+/// The accesses of a tile that are left out.
+#[derive(Clone, Debug)]
+pub(crate) struct Filter {
+    /// For each granule of L1 the core whose accesses are left out, by its index plus one; zero, or
+    /// [`SHARED`]. Empty until something is known.
+    l1: Vec<u8>,
+    /// The granules that are not zero, or were.
+    marked: Vec<u16>,
+    /// For each core, of the granules of its local RAM.
+    local: [[u64; LOCAL_PAGES]; 5],
+    lines: [[Line; LINES]; 5],
+    /// Whether a line may be hidden.
+    hides: bool,
+    boundaries: Vec<Range<u32>>,
+    /// What was known up to this cycle is not known any more.
+    passed: Cycle,
+}
+
+impl Filter {
+    /// Leaves out nothing.
+    pub(crate) fn new() -> Self {
+        Self {
+            l1: Vec::new(),
+            marked: Vec::new(),
+            local: [[0; LOCAL_PAGES]; 5],
+            lines: [[Line { number: u32::MAX, hidden: false }; LINES]; 5],
+            hides: false,
+            boundaries: Vec::new(),
+            passed: 0,
+        }
+    }
+
+    /// A core's cache holds the lines with these numbers.
+    pub(crate) fn set_cache(&mut self, core: Processor, lines: [u32; LINES]) {
+        self.lines[core as usize] = lines.map(|number| Line { number, hidden: false });
+    }
+
+    /// Whether a load from L1 is left out.
+    #[inline(always)]
+    pub(crate) fn skips_load(&mut self, core: Processor, addr: u32, cached: bool) -> bool {
+        let known = self.owner(addr) == mark(core);
+        let line = &mut self.lines[core as usize][slot(addr)];
+        if !cached {
+            *line = Line { number: addr / LINE, hidden: known };
+            self.hides |= known;
+        }
+        known && line.hidden
+    }
+
+    /// Whether a store to L1 is left out.
+    #[inline(always)]
+    pub(crate) fn skips_store(&self, core: Processor, addr: u32) -> bool {
+        self.owner(addr) == mark(core)
+    }
+
+    /// Whether an access to the core's own local RAM is left out.
+    #[inline(always)]
+    pub(crate) fn skips_local(&self, core: Processor, addr: u32) -> bool {
+        let granule = addr.wrapping_sub(LOCAL_BASE) / WORD;
+        let page = self.local[core as usize].get((granule / PAGE) as usize);
+        page.is_some_and(|page| page >> (granule % PAGE) & 1 != 0)
+    }
+
+    #[inline(always)]
+    fn owner(&self, addr: u32) -> u8 {
+        self.l1.get((addr / GRANULE) as usize).copied().unwrap_or(0)
+    }
+
+    /// An access of `core` to L1 is about to be recorded: `told` gets what comes before it.
+    #[inline]
+    pub(crate) fn records(&mut self, core: Processor, at: Cycle, addr: u32, told: impl FnMut(What)) {
+        if core == Processor::Brisc && self.boundaries.iter().any(|range| range.contains(&addr)) {
+            self.passed = at;
+            return self.forget(told);
+        }
+        let owner = self.owner(addr);
+        if ![0, SHARED, mark(core)].contains(&owner) {
+            self.l1[(addr / GRANULE) as usize] = SHARED;
+            let granule = addr / GRANULE * GRANULE;
+            self.unhide(granule..granule + GRANULE, told);
+        } else if self.hides {
+            let line = &mut self.lines[core as usize][slot(addr)];
+            if line.hidden && line.number == addr / LINE {
+                line.hidden = false;
+                let mut told = told;
+                told(What::Holds { core, addr: line.number * LINE });
+            }
+        }
+    }
+
+    /// Something other than a core is about to write to L1: `told` gets what comes before that.
+    #[inline]
+    pub(crate) fn written(&mut self, span: Range<u32>, told: impl FnMut(What)) {
+        if self.hides {
+            self.unhide(span, told);
+        }
+    }
+
+    /// Tells which cores hold lines of a span by loads that were left out.
+    #[cold]
+    fn unhide(&mut self, span: Range<u32>, mut told: impl FnMut(What)) {
+        for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
+            for line in lines.iter_mut().filter(|line| line.hidden) {
+                let start = line.number * LINE;
+                if start < span.end && span.start < start + LINE {
+                    line.hidden = false;
+                    told(What::Holds { core, addr: start });
+                }
+            }
+        }
+        self.hides = self.lines.iter().flatten().any(|line| line.hidden);
+    }
+
+    /// Nothing is known any more: `told` gets what was left out and is still of importance.
+    pub(crate) fn forget(&mut self, told: impl FnMut(What)) {
+        self.local = [[0; LOCAL_PAGES]; 5];
+        if !self.marked.is_empty() {
+            self.marked.drain(..).for_each(|granule| self.l1[usize::from(granule)] = 0);
+            self.unhide(0..L1_SIZE, told);
+        }
+    }
+
+    /// From now on these are the boundaries; what was known up to cycle `at` is not.
+    pub(crate) fn set_boundaries(&mut self, boundaries: &[Range<u32>], at: Cycle) {
+        self.boundaries = boundaries.to_vec();
+        self.passed = at;
+    }
+
+    /// Takes what an observer knows. Granules of which `is_watched` are not left out.
+    pub(crate) fn know(&mut self, known: &Known, is_watched: impl Fn(u32) -> bool) {
+        if known.since <= self.passed {
+            return;
+        }
+        let (core, page) = (known.core.index(), known.page as usize);
+        if known.local {
+            if let Some(granules) = self.local[core].get_mut(page) {
+                *granules |= known.granules;
+            }
+            return;
+        }
+        if self.l1.is_empty() {
+            self.l1 = vec![0; GRANULES];
+        }
+        let Self { l1, marked, lines, .. } = self;
+        let held = |granule: u32| {
+            let others = lines.iter().enumerate().filter(|(other, _)| *other != core);
+            others.flat_map(|(_, lines)| lines).any(|line| line.number / (GRANULE / LINE) == granule)
+        };
+        let granules = (0..PAGE).filter(|bit| known.granules >> bit & 1 != 0).map(|bit| known.page * PAGE + bit);
+        for granule in granules {
+            if let Some(owner @ 0) = l1.get_mut(granule as usize)
+                && !held(granule)
+                && !is_watched(granule * GRANULE)
+            {
+                *owner = mark(known.core);
+                // There are fewer granules than that.
+                marked.push(granule as u16);
+            }
+        }
+    }
+}
+
+/// How a granule is marked as known for a core.
+#[inline(always)]
+const fn mark(core: Processor) -> u8 {
+    core as u8 + 1
+}
+
+/// Where a data cache keeps the line around `addr`.
+#[inline(always)]
+const fn slot(addr: u32) -> usize {
+    (addr / LINE) as usize % LINES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TILE: NocXy = NocXy::new(1, 2);
+    const BRISC: Processor = Processor::Brisc;
+    const NCRISC: Processor = Processor::Ncrisc;
+
+    fn known(core: Processor, since: Cycle, page: u32, granules: u64) -> Known {
+        Known { tile: TILE, core, since, local: false, page, granules }
+    }
+
+    /// What is told before an access that is recorded.
+    fn told(filter: &mut Filter, core: Processor, at: Cycle, addr: u32) -> Vec<What> {
+        let mut told = Vec::new();
+        filter.records(core, at, addr, |what| told.push(what));
+        told
+    }
+
+    #[test]
+    fn what_is_known_is_left_out_until_a_boundary() {
+        let mut filter = Filter::new();
+        filter.set_boundaries(&[0x100..0x110], 5);
+        assert!(!filter.skips_store(BRISC, 0x2000));
+        filter.know(&known(BRISC, 5, 2, 0b11), |_| false);
+        assert!(!filter.skips_store(BRISC, 0x2000), "from before the boundary");
+        filter.know(&known(BRISC, 6, 2, 0b11), |addr| addr == 0x2040);
+        assert!(filter.skips_store(BRISC, 0x203c) && filter.skips_load(BRISC, 0x2000, false));
+        assert!(!filter.skips_store(BRISC, 0x2040), "somebody wants to see stores there");
+        assert!(!filter.skips_store(BRISC, 0x2080) && !filter.skips_store(NCRISC, 0x2000));
+        filter.know(&Known { local: true, ..known(NCRISC, 6, 16, 1) }, |_| false);
+        assert!(filter.skips_local(NCRISC, LOCAL_BASE + 0x1000) && !filter.skips_local(BRISC, LOCAL_BASE + 0x1000));
+        assert!(!filter.skips_local(NCRISC, LOCAL_BASE + 0x1004));
+        assert!(told(&mut filter, NCRISC, 9, 0x104).is_empty());
+        assert!(filter.skips_store(BRISC, 0x2000), "only BRISC begins and ends programs");
+        let holds = What::Holds { core: BRISC, addr: 0x2000 };
+        assert_eq!(told(&mut filter, BRISC, 9, 0x104), [holds]);
+        assert!(!filter.skips_store(BRISC, 0x2000) && !filter.skips_local(NCRISC, LOCAL_BASE + 0x1000));
+        filter.know(&known(BRISC, 9, 2, 0b11), |_| false);
+        assert!(!filter.skips_store(BRISC, 0x2000));
+    }
+
+    #[test]
+    fn another_core_ends_what_is_known() {
+        let mut filter = Filter::new();
+        assert!(!filter.skips_load(NCRISC, 0x2080, false));
+        filter.know(&known(BRISC, 1, 2, 0b111), |_| false);
+        assert!(!filter.skips_store(BRISC, 0x2080), "NCRISC may have a copy");
+        assert!(filter.skips_load(BRISC, 0x2004, false) && filter.skips_load(BRISC, 0x2008, true));
+        assert!(filter.skips_store(BRISC, 0x2040));
+        assert!(!filter.skips_store(NCRISC, 0x2000));
+        assert_eq!(told(&mut filter, NCRISC, 7, 0x2000), [What::Holds { core: BRISC, addr: 0x2000 }]);
+        assert!(!filter.skips_load(BRISC, 0x2008, true), "the copy is stale now");
+        filter.know(&known(BRISC, 8, 2, 1), |_| false);
+        assert!(!filter.skips_store(BRISC, 0x2000), "not again");
+    }
+
+    /// The lines of all cores' caches with the bytes that others have written since: as they are,
+    /// or as an observer concludes from what is recorded.
+    #[derive(Clone, PartialEq, Debug)]
+    struct Caches([[Option<(u32, u16)>; LINES]; 5]);
+
+    impl Caches {
+        fn new() -> Self {
+            Self([[None; LINES]; 5])
+        }
+        fn fill(&mut self, core: usize, addr: u32) {
+            self.0[core][slot(addr)] = Some((addr / LINE, 0));
+        }
+        fn drop_line(&mut self, core: usize, addr: u32) {
+            let line = &mut self.0[core][slot(addr)];
+            *line = line.filter(|(number, _)| *number != addr / LINE);
+        }
+        fn holds(&self, core: usize, addr: u32) -> bool {
+            self.0[core][slot(addr)].is_some_and(|(number, _)| number == addr / LINE)
+        }
+        fn is_stale(&self, core: usize, addr: u32) -> bool {
+            let line = self.0[core][slot(addr)].filter(|(number, _)| *number == addr / LINE);
+            line.is_some_and(|(_, stale)| stale >> (addr % LINE) & 0xF != 0)
+        }
+        fn written(&mut self, by: Option<usize>, addr: u32) {
+            for (_, lines) in self.0.iter_mut().enumerate().filter(|(core, _)| Some(*core) != by) {
+                if let Some((number, stale)) = &mut lines[slot(addr)]
+                    && *number == addr / LINE
+                {
+                    *stale |= 0xF << (addr % LINE);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn copies_are_found_stale_whatever_is_left_out() {
+        let mut random = 0x9E37_79B9_7F4A_7C15u64;
+        let mut next = |below: u32| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as u32 % below
+        };
+        let (mut left_out, mut stale) = (0, 0);
+        for _ in 0..40 {
+            let (mut filter, mut real, mut seen) = (Filter::new(), Caches::new(), Caches::new());
+            filter.set_boundaries(&[0..16], 0);
+            for at in 1..4000 {
+                let core = Processor::ALL[next(8).min(4) as usize % 3];
+                let c = core.index();
+                // Four granules, of which one has the boundary.
+                let addr = if next(200) == 0 { 0 } else { 64 + 4 * next(48) };
+                let mut holds = Vec::new();
+                match next(10) {
+                    0 => {
+                        filter.written(addr..addr + 4, |what| holds.push(what));
+                        conclude(&mut seen, &holds);
+                        (real.written(None, addr), seen.written(None, addr));
+                    }
+                    1 => filter.know(&known(core, at.saturating_sub(next(100).into()), 0, 0b1110), |_| false),
+                    2..5 => {
+                        if filter.skips_store(core, addr) {
+                            left_out += 1;
+                        } else {
+                            filter.records(core, at, addr, |what| holds.push(what));
+                            conclude(&mut seen, &holds);
+                            (seen.drop_line(c, addr), seen.written(Some(c), addr));
+                        }
+                        (real.drop_line(c, addr), real.written(Some(c), addr));
+                    }
+                    _ => {
+                        let cached = real.holds(c, addr);
+                        let is_stale = cached && real.is_stale(c, addr);
+                        stale += u32::from(is_stale);
+                        if filter.skips_load(core, addr, cached) {
+                            left_out += 1;
+                            assert!(!is_stale, "{at}: a stale copy is left out");
+                        } else {
+                            filter.records(core, at, addr, |what| holds.push(what));
+                            conclude(&mut seen, &holds);
+                            assert_eq!(cached && seen.is_stale(c, addr), is_stale, "{at}");
+                            if !cached {
+                                seen.fill(c, addr);
+                            }
+                        }
+                        if !cached {
+                            real.fill(c, addr);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(left_out > 10_000 && stale > 1000, "{left_out} left out, {stale} stale");
+    }
+
+    fn conclude(seen: &mut Caches, holds: &[What]) {
+        for what in holds {
+            if let What::Holds { core, addr } = what {
+                seen.fill(core.index(), *addr);
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `cargo xtask bench looking`: what it costs to look into a run of a kernel program.
+//!
+//! The command itself runs each program in each way in turn, on one thread; the medians of the
+//! times that its reports give are compared, as the table in `docs/benchmarks.md` has them.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// Rounds of all ways.
+const ROUNDS: usize = 5;
+
+/// Ways to look, with what each may cost at most, as a multiple of the first.
+const WAYS: [(&str, &[&str], f64); 4] = [
+    ("`--checks off`", &["--checks", "off"], 1.0),
+    ("`warn`", &["--checks", "warn"], 1.5),
+    ("`races`", &["--checks", "races"], 5.0),
+    ("`--trace`", &["--checks", "off", "--trace"], 2.0),
+];
+
+/// Example programs, and what they show.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("increment", "`increment`, 1 Mi words on 118 workers: cores that load and store"),
+    ("functions", "`functions`: the coprocessor works"),
+    ("topk", "`topk`"),
+    ("matmul", "`matmul`, 128 x 128"),
+];
+
+/// Words of the input of `increment`.
+const WORDS: u32 = 1 << 20;
+
+/// Prints the table.
+///
+/// # Errors
+/// If a build or a run fails.
+pub(crate) fn run(root: &Path) -> Result<()> {
+    let tilework = build(root)?;
+    let folder = tempfile::tempdir()?;
+    let big = folder.path().join("x.npy");
+    write_words(&big)?;
+    let heads: Vec<String> = WAYS.iter().map(|(name, _, most)| format!("{name}, at most {most}")).collect();
+    println!("| program | {} |\n|---|{}", heads.join(" | "), "---:|".repeat(WAYS.len()));
+    for (name, title) in PROGRAMS {
+        let inputs = inputs(root, name, &big);
+        let mut times = [const { Vec::new() }; WAYS.len()];
+        for _ in 0..ROUNDS {
+            for ((_, options, _), times) in WAYS.iter().zip(&mut times) {
+                let mut command = Command::new(&tilework);
+                command.current_dir(root).arg("run").arg(format!("examples/{name}/program.toml")).args(&inputs);
+                command.args(["--threads", "1", "--report", "json", "--out"]).arg(folder.path()).args(*options);
+                if options.contains(&"--trace") {
+                    command.arg(folder.path().join("trace.pftrace"));
+                }
+                times.push(host_seconds(&mut command)?);
+            }
+        }
+        let medians = times.map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times[ROUNDS / 2]
+        });
+        let mut row = format!("| {title} | {:.1} |", medians[0] * 1e3);
+        for median in &medians[1..] {
+            write!(row, " {:.1} ({:.1} times) |", median * 1e3, median / medians[0])?;
+        }
+        println!("{row}");
+    }
+    Ok(())
+}
+
+/// Builds the command for release.
+fn build(root: &Path) -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(root).args(["build", "--quiet", "--release", "--package", "tilework-cli"]);
+    ensure!(command.status().context("cargo could not be started")?.success(), "the command could not be built");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(root.join(target).join("release").join(format!("tilework{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// The arrays of an example: those beside it, or the large one.
+fn inputs(root: &Path, name: &str, big: &Path) -> Vec<String> {
+    let folder = root.join("examples").join(name);
+    let known = ["x", "a", "b"].map(|array| (array, folder.join(format!("{array}.npy"))));
+    let of = |(array, file): &(&str, PathBuf)| ["--input".to_owned(), format!("{array}={}", file.display())];
+    match name {
+        "increment" => of(&("x", big.to_owned())).into(),
+        _ => known.iter().filter(|(_, file)| file.exists()).flat_map(of).collect(),
+    }
+}
+
+/// Writes an array of 32-bit words in NumPy's format, version 1.0 (`numpy.lib.format`).
+fn write_words(path: &Path) -> Result<()> {
+    let text = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': ({WORDS},), }}");
+    // With magic and length a multiple of 64 bytes.
+    let len = (text.len() + 11).next_multiple_of(64) - 10;
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&u16::try_from(len)?.to_le_bytes())?;
+    file.write_all(format!("{text:<width$}\n", width = len - 1).as_bytes())?;
+    (0..WORDS).try_for_each(|word| file.write_all(&word.to_le_bytes()))?;
+    Ok(file.flush()?)
+}
+
+/// The seconds that a run has needed, by its report.
+fn host_seconds(command: &mut Command) -> Result<f64> {
+    let output = command.output().with_context(|| format!("{:?} could not be started", command.get_program()))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {}\n{errors}", output.status);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    report["host_seconds"].as_f64().context("the report has no host_seconds")
+}
