@@ -7,6 +7,8 @@ mod mi;
 mod rsp;
 #[path = "debugger/session.rs"]
 mod session;
+#[path = "debugger/watches.rs"]
+mod watches;
 
 use common::{Ended, example, example_input, files, folder, run_example};
 use rsp::{Client, Debugged, thread_of, words};
