@@ -23,6 +23,7 @@ pub mod msg;
 pub mod noc;
 pub mod pci;
 pub mod print;
+pub mod rearrange;
 pub mod reg;
 mod reg_tile;
 pub mod simlib;

@@ -22,12 +22,13 @@ pub struct Checks {
     found: Vec<Finding>,
     known: BTreeMap<Key, usize>,
     left_out: u64,
+    ends: bool,
 }
 
 impl Checks {
     /// No findings yet.
     pub fn new(policy: Policy) -> Self {
-        Self { policy, found: Vec::new(), known: BTreeMap::new(), left_out: 0 }
+        Self { policy, found: Vec::new(), known: BTreeMap::new(), left_out: 0, ends: false }
     }
 
     /// What is wanted.
@@ -46,6 +47,7 @@ impl Checks {
         if !self.wants(finding.check) {
             return;
         }
+        self.ends |= self.policy.ends_at_once(finding.check);
         let who = |place: &Place| (place.agent, place.code);
         let (agent, code) = who(&finding.place);
         let key = (finding.check.id, finding.place.tile, agent, code, finding.other.as_ref().map(who));
@@ -63,6 +65,11 @@ impl Checks {
     /// its count changes.
     pub fn findings(&self) -> &[Finding] {
         &self.found
+    }
+
+    /// Whether the run is to be ended: something was found that is an error wherever it is.
+    pub fn ends(&self) -> bool {
+        self.ends
     }
 
     /// How often something was found when there were [`MOST`] others.
@@ -105,6 +112,23 @@ mod tests {
         checks.report(Finding::new(&memory::L1_NULL, at(1, 0, 0), ""));
         assert_eq!((checks.findings().len(), checks.left_out()), (MOST, 5000 - MOST as u64));
         assert_eq!(checks.findings()[0].count, 2, "known ones are still counted");
+    }
+
+    #[test]
+    fn the_first_error_ends_the_run_unless_it_may_be_allowed_where_it_is() {
+        let ends = |allow: &[&str], check| {
+            let allow = allow.iter().map(|text| crate::policy::Allow::parse(text).unwrap());
+            let words = [Word::Level(crate::policy::Level::Error), Word::Suspicious];
+            let mut checks = Checks::new(Policy::new(&words, allow.collect()).unwrap());
+            checks.report(Finding::new(check, at(1, 0, 0), ""));
+            checks.ends()
+        };
+        assert!(ends(&[], &memory::L1_NULL) && ends(&["l1-text@a.rs"], &memory::L1_NULL));
+        assert!(!ends(&["l1-null"], &memory::L1_NULL) && !ends(&["l1-null@a.rs"], &memory::L1_NULL));
+        assert!(!ends(&[], &memory::LOCAL_UNWRITTEN_READ), "it may be right");
+        let mut checks = Checks::new(Policy::default());
+        checks.report(Finding::new(&memory::L1_NULL, at(1, 0, 0), ""));
+        assert!(!checks.ends());
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //!   parsed. Source lines are added above, where the ELF files are known: [`Told`].
 //! - [`CheckObserver`]: the shadow of the memories, and the rules of protocol.
 //! - [`RaceObserver`]: accesses that nothing orders, by vector clocks.
+//! - [`data`]: findings as JSON has them.
 //! - [`Policy`]: what `--checks` and `--allow` say. [`Checks`] collects findings under a policy,
 //!   equal ones once, and keeps a bounded number of them.
 
@@ -18,6 +19,7 @@
 
 pub mod catalogue;
 mod checks;
+pub mod data;
 mod finding;
 mod policy;
 mod protocol;

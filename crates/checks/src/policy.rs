@@ -35,6 +35,15 @@ impl Word {
         ("races", Self::Races, "also look for accesses without order"),
         ("suspicious", Self::Suspicious, "also report what correct programs do now and then"),
     ];
+
+    /// Reads a word.
+    ///
+    /// # Errors
+    /// A word that is none of them.
+    pub fn parse(text: &str) -> Result<Self, BadPolicy> {
+        let known = Self::ALL.iter().find(|(name, ..)| *name == text);
+        known.map(|(_, word, _)| *word).ok_or_else(|| BadPolicy::UnknownWord(text.to_owned()))
+    }
 }
 
 /// One `--allow`: findings of an id that are meant to be, everywhere or in one place.
@@ -58,6 +67,8 @@ enum At {
 /// Words that make no policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BadPolicy {
+    /// Nothing that `--checks` knows.
+    UnknownWord(String),
     /// Two levels, or more to look for without checks.
     Both(&'static str, &'static str),
     /// No finding has this id.
@@ -69,6 +80,10 @@ pub enum BadPolicy {
 impl fmt::Display for BadPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::UnknownWord(_) => {
+                let all: Vec<String> = Word::ALL.iter().map(|(name, _, what)| format!("{name} ({what})")).collect();
+                write!(f, "expected {}", all.join(", "))
+            }
             Self::Both(one, other) => write!(f, "{one} and {other} exclude each other"),
             Self::UnknownId(id) => {
                 write!(f, "no finding has the id {id:?}")?;
@@ -187,6 +202,20 @@ impl Policy {
         }
     }
 
+    /// The policy of two lists with commas, as the environment has them: words, and what is
+    /// allowed. Without words nothing is checked.
+    ///
+    /// # Errors
+    /// An unknown word or id, a place that cannot be read, words that exclude each other.
+    pub fn parse(words: &str, allow: &str) -> Result<Self, BadPolicy> {
+        fn list(text: &str) -> impl Iterator<Item = &str> {
+            text.split(',').map(str::trim).filter(|part| !part.is_empty())
+        }
+        let words: Vec<Word> = list(words).map(Word::parse).collect::<Result<_, _>>()?;
+        let allow = list(allow).map(Allow::parse).collect::<Result<_, _>>()?;
+        if words.is_empty() { Ok(Self { allow, ..Self::off() }) } else { Self::new(&words, allow) }
+    }
+
     /// A policy that checks nothing.
     pub fn off() -> Self {
         Self { level: Level::Off, ..Self::default() }
@@ -214,6 +243,15 @@ impl Policy {
             && (check.kind != Kind::Race || self.races)
             && (check.certainty != Certainty::Suspicious || self.suspicious);
         on && !self.allow.iter().any(|allow| allow.check == check && allow.at.is_none())
+    }
+
+    /// Whether a finding of this kind ends the run wherever it is. What may be allowed at its place
+    /// is judged at the end of the run, when places are known.
+    pub fn ends_at_once(&self, check: &'static Row) -> bool {
+        self.level == Level::Error
+            && check.certainty == Certainty::Certain
+            && self.wants(check)
+            && !self.allow.iter().any(|allow| allow.check == check)
     }
 
     /// What a finding does to the run: nothing, if it is allowed where it is.
@@ -271,6 +309,17 @@ mod tests {
         assert!(!policy(&[off]).unwrap().wants(&memory::L1_NULL));
         let wants = |words: &[Word]| policy(words).unwrap().wants(&memory::LOCAL_UNWRITTEN_READ);
         assert_eq!([wants(&[]), wants(&[Word::Suspicious])], [false, true]);
+    }
+
+    #[test]
+    fn lists_of_the_environment_are_words_and_what_is_allowed() {
+        let policy = Policy::parse("races, error", "l1-null@reader.rs:41,l1-text").unwrap();
+        assert_eq!((policy.level(), policy.races(), policy.allow().len()), (Level::Error, true, 2));
+        assert_eq!(Policy::parse("", ""), Ok(Policy::off()));
+        assert_eq!(Policy::parse("warn", "").unwrap().level(), Level::Warn);
+        assert_eq!(Policy::parse("races,wran", ""), Err(BadPolicy::UnknownWord("wran".into())));
+        assert_eq!(Policy::parse("warn", "l1-nul"), Err(BadPolicy::UnknownId("l1-nul".into())));
+        assert!(Policy::parse("off,races", "").is_err());
     }
 
     #[test]

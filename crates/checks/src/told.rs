@@ -135,6 +135,23 @@ impl TellAll {
     }
 }
 
+/// The lines for people, each ended; none when there is nothing to say.
+impl fmt::Display for TellAll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { findings, allowed, unused: _, left_out } = self;
+        match (findings.len(), allowed) {
+            (0, 0) => {}
+            (0, n) => writeln!(f, "no findings but for {n} that are allowed")?,
+            (n, 0) => writeln!(f, "findings: {n}")?,
+            (n, allowed) => writeln!(f, "findings: {n}, and {allowed} that are allowed")?,
+        }
+        for told in findings {
+            writeln!(f, "{told}\n  tilework explain {} says more", told.finding.check.id)?;
+        }
+        if *left_out > 0 { writeln!(f, "and {left_out} more, which are only counted") } else { Ok(()) }
+    }
+}
+
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Tiles that are named one by one.

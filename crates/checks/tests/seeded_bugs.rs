@@ -40,6 +40,12 @@ const WRITE: &str = "race-noc-write";
 const STORE: &str = "race-store";
 const CORES: &str = "race-cores";
 const TILED: &str = "race-tiles";
+const UNITS: &str = "race-coprocessor";
+const REGISTERS: &str = "race-registers";
+/// Programs with a compute side.
+const COMPUTE: std::ops::Range<u32> = 9..12;
+/// Bytes of a tile of BF16.
+const TILE: u32 = 2048;
 
 const CASES: &[Case] = &[
     Case {
@@ -158,11 +164,63 @@ const CASES: &[Case] = &[
             (66, "the semaphore before the stores", &[TILED, STORE]),
         ],
     },
+    Case {
+        number: 9,
+        name: "compute",
+        bugs: &[
+            (101, "no stall for the packer before the pages are pushed", &[UNITS]),
+            (102, "no stall for the unpackers before the pages are popped", &[UNITS]),
+            (103, "no wait_front before a page is unpacked", &[UNITS]),
+            (104, "pop_front before a page is unpacked", &[UNITS]),
+            (105, "the core itself pushes the pages", &[UNITS]),
+            (106, "the core itself pops the pages", &[UNITS]),
+            (107, "no tile_regs_wait: no SEMWAIT before the packer reads Dst", &[UNITS]),
+            (108, "no stall for the matrix unit before Dst is handed over", &[UNITS]),
+            (109, "no tile_regs_acquire: no SEMWAIT before Dst is written", &[UNITS]),
+            (110, "no stall for the packer before Dst is given back", &[UNITS]),
+            (111, "SEMPOST before Dst is written", &[UNITS]),
+            (112, "no reserve_back before a page is packed", &[UNITS]),
+        ],
+    },
+    Case {
+        number: 10,
+        name: "tell",
+        bugs: &[
+            (121, "no publish before the mailbox", &[STORE]),
+            (122, "the mailbox before the stores", &[CORES]),
+            (123, "the loads before the mailbox is read", &[CORES]),
+            (124, "no publish before the Tensix semaphore", &[STORE]),
+            (125, "the Tensix semaphore before the stores", &[CORES]),
+            (126, "no wait for the Tensix semaphore", &[CORES]),
+            (127, "no wait for the coprocessor before what was packed is loaded", &[UNITS]),
+        ],
+    },
+    Case {
+        number: 11,
+        name: "configure",
+        bugs: &[
+            (131, "reconfigures the packer without a stall", &[REGISTERS]),
+            (132, "reconfigures the unpacker without a stall", &[REGISTERS]),
+            (133, "reconfigures the matrix unit without a stall", &[REGISTERS]),
+            (134, "no mutex for a word that two threads set", &[REGISTERS]),
+        ],
+    },
+    Case {
+        number: 12,
+        name: "turns",
+        bugs: &[(141, "no wait for the other core's requests on the NoC", &[REGISTERS])],
+    },
 ];
 
 fn kernel(processor: Processor) -> Arc<KernelImage> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware/prebuilt/seeded.elf");
-    Arc::new(KernelImage::load("seeded", std::fs::read(path).unwrap(), processor).unwrap())
+    let name = match processor {
+        Processor::Trisc0 => "seeded-compute-unpack",
+        Processor::Trisc1 => "seeded-compute-math",
+        Processor::Trisc2 => "seeded-compute-pack",
+        Processor::Brisc | Processor::Ncrisc => "seeded",
+    };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../firmware/prebuilt").join(format!("{name}.elf"));
+    Arc::new(KernelImage::load(name, std::fs::read(path).unwrap(), processor).unwrap())
 }
 
 /// Arguments of BRISC and NCRISC of each tile.
@@ -172,6 +230,8 @@ fn arguments(device: &Device<Chip>, case: u32, bug: u32, schedule: usize, memory
     let arguments = |core: usize| {
         let each = |index: usize| {
             let delays: [u32; 2] = SCHEDULES[schedule](index).into();
+            // Whoever waits long for a compute program finds all of it done.
+            let delays = delays.map(|turns| if COMPUTE.contains(&case) { turns / 16 } else { turns });
             let (next, last) = (tiles[(index + 1) % TILES], tiles[TILES - 1]);
             let (i, n) = (index as u32, TILES as u32);
             vec![case, bug, delays[core], i, n, next, tiles[0], slot, input, output, tiles[1], last]
@@ -196,19 +256,23 @@ fn findings(case: u32, bug: u32, schedule: usize) -> Vec<(&'static str, String)>
     device.upload(&x, &vec![1; elements]).unwrap();
     let memory = [slot.address.get(), x.address.word(), y.address.word()];
     let [brisc, ncrisc] = arguments(&device, case, bug, schedule, memory);
+    let cores: &[Processor] = if COMPUTE.contains(&case) { &Processor::ALL } else { &Processor::ALL[..2] };
+    let buffer = |index, page_size| CircularBuffer { index, page_size, pages: PageCount::new(2) };
     let program = Program::new("seeded", Cores::Count(TILES))
-        .circular_buffer(CircularBuffer { index: 0, page_size: PAGE as u32, pages: PageCount::new(2) })
+        .circular_buffer(buffer(0, PAGE as u32))
+        .circular_buffer(buffer(1, TILE))
+        .circular_buffer(buffer(2, TILE))
         .semaphore(0)
         .semaphore(0)
-        .role(
-            Role::all()
-                .kernel(Processor::Brisc, kernel(Processor::Brisc))
-                .kernel(Processor::Ncrisc, kernel(Processor::Ncrisc)),
-        )
+        .role(cores.iter().fold(Role::all(), |role, &core| role.kernel(core, kernel(core))))
+        .unique_args(ArgSet::Compute, UniqueArgs::PerCore(vec![vec![case, bug, slot.address.get()]; TILES]))
         .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(brisc))
         .unique_args(ArgSet::Ncrisc, UniqueArgs::PerCore(ncrisc));
-    device.run(&[program]).unwrap();
-    device.download(&y).unwrap();
+    match device.run(&[program]) {
+        Ok(_) => drop(device.download(&y).unwrap()),
+        // What a bug races with may also never come.
+        Err(error) => assert!(bug != 0, "{error}"),
+    }
     device.into_chip().settle_observers();
     let mut checks = Checks::new(Policy::new(&[Word::Races], Vec::new()).unwrap());
     observer.lock().unwrap().hand_over(&mut checks);

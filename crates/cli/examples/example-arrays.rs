@@ -23,6 +23,7 @@ fn main() -> Result<()> {
     for (name, factor) in [("x", 1), ("z", 5)] {
         write(&examples.join(format!("traced/{name}.npy")), &[64, 64], (0..64 * 64).map(|n: u32| n * factor))?;
     }
+    write(&examples.join("wrong/x.npy"), &[32, 64], 0..32 * 64_u32)?;
     let x = (0..32 * 128_u16).map(|i| f32::from(i / 128) * 4.0 + f32::from(i % 128) / 32.0 - 20.0);
     write(&examples.join("prints/x.npy"), &[32, 128], x)?;
     for (file, shape, seed) in FLOATS {

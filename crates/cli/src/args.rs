@@ -207,7 +207,8 @@ pub struct RunArgs {
     pub out: PathBuf,
     #[command(flatten)]
     pub report: ReportArgs,
-    /// What runs it; by default device for kernel programs, native for models and netlists.
+    /// What runs it: the chip for kernel programs, native for netlists, and for models the chip if
+    /// it has programs for all of their operations.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
 }
@@ -236,7 +237,8 @@ pub struct ShowArgs {
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EngineName {
     /// The simulated chip
-    Device,
+    #[value(alias = "device")]
+    Chip,
     /// Host arithmetic
     Native,
 }

@@ -86,7 +86,8 @@ impl AnyChip {
         if wanted {
             chip.observe(Box::new(CheckObserver::new(Arc::clone(checks))));
         }
-        let races = (wanted && races).then(|| Arc::new(Mutex::new(RaceObserver::new(board))));
+        let races =
+            (wanted && races).then(|| Arc::new(Mutex::new(RaceObserver::new(board).telling(Arc::clone(checks)))));
         if let Some(races) = &races {
             chip.observe(Box::new(Arc::clone(races)));
         }

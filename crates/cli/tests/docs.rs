@@ -99,8 +99,15 @@ fn every_documented_bug_is_in_its_page() {
 fn the_documents_link_only_to_files_that_exist() {
     let root = repository();
     let mut pages = vec![root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")];
-    for folder in ["docs", "examples/increment", "examples/mlp", "examples/pipeline", "examples/ring", "examples/rings"]
-    {
+    for folder in [
+        "docs",
+        "examples/increment",
+        "examples/mlp",
+        "examples/pipeline",
+        "examples/ring",
+        "examples/rings",
+        "examples/wrong",
+    ] {
         for entry in std::fs::read_dir(root.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|e| e == "md") {

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Ended, example, example_input, folder, run_example, run_text};
+use common::{Ended, example, example_input, folder, repository, run_example, run_text, tilework};
 use serde_json::Value;
 
 /// Runs the example `pipeline` with replacements in its text.
@@ -84,6 +84,49 @@ fn an_error_ends_the_run_and_what_is_allowed_is_not_told() {
     let allowed =
         pipeline(&changes, &["--checks", "error", "--allow", "page-written-twice", "--report", "json"]).code(0).json();
     assert_eq!(allowed["checks"]["findings"], Value::Array(Vec::new()), "{allowed:#}");
+}
+
+/// The ids of what is found in a run of an example with its inputs.
+fn found_in(name: &str, more: &[&str]) -> Vec<String> {
+    let out = folder();
+    let program = example(name);
+    let text = std::fs::read_to_string(&program).unwrap();
+    let mut args = vec!["run".to_owned(), program.display().to_string()];
+    for entry in std::fs::read_dir(repository().join("examples").join(name)).unwrap() {
+        let path = entry.unwrap().path();
+        let buffer = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.extension().is_some_and(|e| e == "npy") && text.contains(&format!("[buffers.{buffer}]")) {
+            args.extend(["--input".to_owned(), format!("{buffer}={}", path.display())]);
+        }
+    }
+    args.extend(["--out", &out.path().display().to_string(), "--report", "json"].map(str::to_owned));
+    args.extend(more.iter().map(|s| (*s).to_owned()));
+    let report = tilework(&args).code(0).json();
+    let findings = report["checks"]["findings"].as_array().unwrap_or_else(|| panic!("{name}: {report:#}"));
+    findings.iter().map(|finding| finding["id"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn every_example_is_clean_also_for_who_wants_what_may_be_right() {
+    let examples = std::fs::read_dir(repository().join("examples")).unwrap();
+    let names = examples.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| example(name).is_file()).collect();
+    names.sort();
+    assert!(names.len() > 15, "{names:?}");
+    for name in names {
+        // A step of it is copied whole, with what only other steps have.
+        let allow: &[&str] = if name == "topk" { &["--allow", "local-unwritten-read@topk.rs"] } else { &[] };
+        assert_eq!(found_in(&name, &[&["--checks", "suspicious"], allow].concat()), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn no_way_of_dispatch_has_findings() {
+    for layout in ["subordinate", "subordinate-tile", "split"] {
+        assert_eq!(found_in("pipeline", &["--dispatch-layout", layout]), [""; 0], "{layout}");
+    }
+    assert_eq!(found_in("matmul", &["--dispatch", "slow"]), [""; 0]);
+    assert_eq!(found_in("pipeline", &["--transfers", "windows"]), [""; 0]);
 }
 
 #[test]

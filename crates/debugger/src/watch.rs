@@ -178,6 +178,7 @@ fn unit_name(unit: Unit) -> String {
         Unit::Vector => "the vector unit".into(),
         Unit::Mover => "the mover".into(),
         Unit::Scalar => "the scalar unit".into(),
+        Unit::Gate => "the wait gates".into(),
     }
 }
 

@@ -23,6 +23,12 @@ pub enum LinkError {
         /// How many were allowed.
         cycles: u64,
     },
+    /// Who observes a simulated chip has ended the run.
+    #[error("the run was ended at cycle {cycle}")]
+    Ended {
+        /// The chip's time.
+        cycle: u64,
+    },
     /// The chip does not answer any more, or the link refused the call.
     #[error("{0}")]
     Failed(String),

@@ -137,7 +137,7 @@ pub struct RunNote {
 }
 
 /// A program that will run.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LaunchNote {
     /// The number of the launch on its device, from 0.
     pub number: u64,

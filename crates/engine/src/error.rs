@@ -130,6 +130,9 @@ pub enum Reason {
         /// Type and shape stated where it was made.
         made: String,
     },
+    /// What carries the operations out stopped.
+    #[error("{0}")]
+    Machine(String),
     /// An operation could not be computed.
     #[error("{0}")]
     Op(#[from] OpError),

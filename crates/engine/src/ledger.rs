@@ -3,16 +3,14 @@
 //! Names share tensors: a tensor counts once, however many names it has, in however many programs.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use tilework_ops::{Storage, Tensor};
-
+use crate::machine::Held;
 use crate::value::Value;
 
 /// Bytes of live tensors.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// Names and bytes of each buffer.
+    /// Names and bytes of each tensor.
     buffers: HashMap<usize, (usize, usize)>,
     live: usize,
     peak: usize,
@@ -20,10 +18,10 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Adds a name for a value.
-    pub(crate) fn add(&mut self, value: &Value) {
+    pub(crate) fn add<T: Held>(&mut self, value: &Value<T>) {
         for tensor in value.tensors() {
             let bytes = tensor.bytes();
-            let (names, _) = self.buffers.entry(address(tensor)).or_insert((0, bytes));
+            let (names, _) = self.buffers.entry(tensor.address()).or_insert((0, bytes));
             *names += 1;
             if *names == 1 {
                 self.live += bytes;
@@ -33,9 +31,9 @@ impl Ledger {
     }
 
     /// Removes a name.
-    pub(crate) fn remove(&mut self, value: &Value) {
+    pub(crate) fn remove<T: Held>(&mut self, value: &Value<T>) {
         for tensor in value.tensors() {
-            let address = address(tensor);
+            let address = tensor.address();
             let Some((names, bytes)) = self.buffers.get_mut(&address) else { continue };
             *names -= 1;
             if *names == 0 {
@@ -53,19 +51,5 @@ impl Ledger {
     /// The peak of [`Ledger::live`].
     pub(crate) fn peak(&self) -> usize {
         self.peak
-    }
-}
-
-/// The address of a tensor's values: the same for all tensors that share them, and unique while
-/// they are alive.
-pub(crate) fn address(tensor: &Tensor) -> usize {
-    match tensor.storage() {
-        Storage::F32(values) => Arc::as_ptr(values).addr(),
-        Storage::F16(values) => Arc::as_ptr(values).addr(),
-        Storage::BF16(values) => Arc::as_ptr(values).addr(),
-        Storage::I32(values) => Arc::as_ptr(values).addr(),
-        Storage::U32(values) => Arc::as_ptr(values).addr(),
-        Storage::U16(values) => Arc::as_ptr(values).addr(),
-        Storage::U8(values) => Arc::as_ptr(values).addr(),
     }
 }

@@ -82,6 +82,13 @@ pub trait Observer {
         let _ = event;
     }
 
+    /// Whether [`Observer::after`] looks at the results of this operation; without, it gets none. On
+    /// a chip each look is a read.
+    fn wants_results(&self, event: &Event<'_>) -> bool {
+        let _ = event;
+        true
+    }
+
     /// An operation has run. A call is reported after the operations of the program that it called.
     fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
         let _ = (event, outputs);
@@ -94,11 +101,19 @@ pub trait Observer {
     }
 }
 
-impl Observer for () {}
+impl Observer for () {
+    fn wants_results(&self, _: &Event<'_>) -> bool {
+        false
+    }
+}
 
 impl<O: Observer + ?Sized> Observer for &mut O {
     fn before(&mut self, event: &Event<'_>) {
         (**self).before(event);
+    }
+
+    fn wants_results(&self, event: &Event<'_>) -> bool {
+        (**self).wants_results(event)
     }
 
     fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {

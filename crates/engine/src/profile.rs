@@ -68,6 +68,10 @@ impl<O: Observer> Observer for Profile<O> {
         self.since = Instant::now();
     }
 
+    fn wants_results(&self, event: &Event<'_>) -> bool {
+        self.inner.wants_results(event)
+    }
+
     fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {
         self.settle();
         let own = self.open.pop().unwrap_or_default();

@@ -13,8 +13,9 @@ use crate::cache::Cache;
 use crate::error::{Reason, RunError, Subject};
 use crate::inputs::{self, Given, InputInfo};
 use crate::ledger::Ledger;
+use crate::machine::{Machine, Native};
 use crate::observe::Observer;
-use crate::plan::Plan;
+use crate::plan::{Outline, Plan};
 use crate::run::Runner;
 use crate::sharding;
 use crate::value::Value;
@@ -87,11 +88,7 @@ impl Engine {
 
     /// A session with a model, which must be a `.ttnn` file.
     pub fn session<'m>(&self, model: &'m Model) -> Result<Session<'m>, RunError> {
-        if model.ttnn().is_none() {
-            let error = RunError::new(Subject::Model, Reason::NotTtnn);
-            return Err(error.of_file(model.file.as_deref()));
-        }
-        Ok(Session { model, options: self.options.clone(), plans: HashMap::new(), cache: Cache::default() })
+        Session::on(model, self.options.clone(), Native)
     }
 }
 
@@ -130,14 +127,37 @@ pub struct RunResult {
 
 /// Runs programs of a model. Results that depend on constants and weights only are kept from one
 /// run to the next, as long as the same tensors are given for the weights.
-pub struct Session<'m> {
+pub struct Session<'m, M: Machine = Native> {
     model: &'m Model,
     options: Options,
+    machine: M,
     plans: HashMap<usize, Rc<Plan<'m>>>,
-    cache: Cache,
+    cache: Cache<M::Tensor>,
 }
 
-impl<'m> Session<'m> {
+impl<'m, M: Machine> Session<'m, M> {
+    /// A session with a model, which must be a `.ttnn` file, whose programs run on `machine`.
+    ///
+    /// # Errors
+    /// Another kind of file.
+    pub fn on(model: &'m Model, options: Options, machine: M) -> Result<Self, RunError> {
+        if model.ttnn().is_none() {
+            let error = RunError::new(Subject::Model, Reason::NotTtnn);
+            return Err(error.of_file(model.file.as_deref()));
+        }
+        Ok(Session { model, options, machine, plans: HashMap::new(), cache: Cache::default() })
+    }
+
+    /// What its programs run on.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// The same, to be asked or told something.
+    pub fn machine_mut(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
     /// The model.
     pub fn model(&self) -> &'m Model {
         self.model
@@ -160,6 +180,14 @@ impl<'m> Session<'m> {
     /// Checks a program without running it; the errors are all that keep it from running.
     pub fn check(&mut self, program: usize) -> Result<(), Vec<RunError>> {
         self.plan(program).map(|_| ())
+    }
+
+    /// What a program and all that it may call consist of, without running it.
+    ///
+    /// # Errors
+    /// As [`Session::check`].
+    pub fn outline(&mut self, program: usize) -> Result<Vec<Outline<'m>>, Vec<RunError>> {
+        Ok(self.plan(program)?.outline())
     }
 
     fn plan(&mut self, program: usize) -> Result<Rc<Plan<'m>>, Vec<RunError>> {
@@ -221,25 +249,33 @@ impl<'m> Session<'m> {
             errors.swap_remove(0).with_others(others)
         })?;
         let inputs = self.in_program(program, |of| inputs::convert(of, inputs, self.options.rounding))?;
+        let of = &self.model.programs()[program];
+        let file = self.model.file.as_deref();
+        let at_ends = |reason| RunError::new(Subject::Program(program, of.name.clone()), reason).of_file(file);
+        let taken = inputs
+            .iter()
+            .zip(&of.inputs)
+            .map(|(value, input)| value.try_map(|tensor| self.machine.take(tensor.clone(), input)));
+        let taken = taken.collect::<Result<_, _>>().map_err(at_ends)?;
+        drop(inputs);
         let mut runner = Runner {
             plan: &plan,
             options: &self.options,
+            machine: &mut self.machine,
             cache: &mut self.cache,
             observer,
             ledger: Ledger::default(),
             operations: 0,
             kept: HashMap::new(),
         };
-        let finished = runner.program(program, inputs, 0).map_err(|error| error.of_file(self.model.file.as_deref()))?;
-        let of = &self.model.programs()[program];
-        let outputs = finished.outputs.iter().zip(&of.outputs).map(|(value, output)| inputs::stated(value, output));
-        let changed = finished.changed.iter().map(|(&at, value)| (at, inputs::stated(value, &of.inputs[at])));
-        Ok(RunResult {
-            outputs: outputs.collect(),
-            changed: changed.collect(),
-            peak_bytes: runner.ledger.peak(),
-            operations: runner.operations,
-        })
+        let finished = runner.program(program, taken, 0).map_err(|error| error.of_file(file))?;
+        let mut given =
+            |value: &Value<M::Tensor>, tensor| Ok(inputs::stated(&runner.give(value).map_err(at_ends)?, tensor));
+        let outputs = finished.outputs.iter().zip(&of.outputs).map(|(value, output)| given(value, output));
+        let outputs = outputs.collect::<Result<_, RunError>>()?;
+        let changed = finished.changed.iter().map(|(&at, value)| Ok((at, given(value, &of.inputs[at])?)));
+        let changed = changed.collect::<Result<_, RunError>>()?;
+        Ok(RunResult { outputs, changed, peak_bytes: runner.ledger.peak(), operations: runner.operations })
     }
 
     fn in_program<T>(&self, index: usize, f: impl FnOnce(&Program) -> Result<T, String>) -> Result<T, RunError> {

@@ -7,6 +7,8 @@
 //! some seconds, with the fault as its last words.
 
 use crate::config::ConfigSpace;
+use crate::environment::{Wanted, writable};
+use crate::looking::Looking;
 use crate::messages::{Kind, say, say_last};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -88,17 +90,8 @@ const KEPT: usize = 1 << 16;
 
 /// The file that the environment wants coverage in, if it can be written.
 fn coverage_file() -> Option<PathBuf> {
-    let path = PathBuf::from(std::env::var_os("TILEWORK_COVERAGE")?);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let why = if folder.is_some_and(|folder| !folder.is_dir()) {
-        "its folder does not exist"
-    } else if path.exists() && !path.is_file() {
-        "it is no regular file"
-    } else {
-        return Some(path);
-    };
-    say(Kind::Environment, &format!("TILEWORK_COVERAGE: {}: {why}; nothing will be written", path.display()));
-    None
+    let path = std::env::var_os("TILEWORK_COVERAGE")?;
+    writable("TILEWORK_COVERAGE", &path).map_err(|what| say(Kind::Environment, &what)).ok()
 }
 
 /// The card.
@@ -108,6 +101,7 @@ pub(crate) struct Card {
     on_fault: OnFault,
     /// Where to write what the coprocessors executed.
     coverage: Option<PathBuf>,
+    looking: Looking,
     /// The chip's fault was told; and that it stays stopped.
     told_fault: bool,
     told_stopped: bool,
@@ -135,11 +129,13 @@ impl Card {
         if let Some(bus) = bus {
             chip.attach_host_bus(bus);
         }
+        let looking = Looking::begin(Wanted::by_environment(), &mut chip, board);
         Ok(Self {
             chip,
             config: ConfigSpace::new(board),
             on_fault: OnFault::chosen(),
             coverage,
+            looking,
             told_fault: false,
             told_stopped: false,
             polling: None,
@@ -147,9 +143,10 @@ impl Card {
         })
     }
 
-    /// Powers off: writes what the coprocessors of this card and those before executed, if that is
-    /// wanted.
-    pub(crate) fn exit(self) {
+    /// Powers off: tells what was found, and writes what is wanted of this card; what the
+    /// coprocessors executed, of this one and those before.
+    pub(crate) fn exit(mut self) {
+        self.looking.finish(&mut self.chip);
         let Some(path) = &self.coverage else { return };
         let mut coverage = EXECUTED.lock().unwrap_or_else(PoisonError::into_inner);
         coverage.merge(&self.chip.coverage());
@@ -159,6 +156,16 @@ impl Card {
             let what = format!("TILEWORK_COVERAGE: cannot write {}: {error}", path.display());
             say(Kind::Environment, &what);
         }
+    }
+
+    /// Whether anything observes it.
+    pub(crate) fn is_looked_at(&self) -> bool {
+        self.looking.is_on()
+    }
+
+    /// The process ends and has not powered it off: what was found is told.
+    pub(crate) fn end(&mut self) {
+        self.looking.finish(&mut self.chip);
     }
 
     /// True when the chip still runs; says otherwise, once.
@@ -206,22 +213,30 @@ impl Card {
         if self.chip.fault().is_some() && !self.told_fault {
             self.told_fault = true;
             say(Kind::Fault, &format!("fault: {error}"));
+            self.looking.finish(&mut self.chip);
         } else {
             say(Kind::Memory, &format!("{call}: {error}"));
         }
         self.end_if_wanted();
     }
 
-    fn end_if_wanted(&self) {
+    fn end_if_wanted(&mut self) {
         if self.on_fault == OnFault::Abort {
+            self.looking.finish(&mut self.chip);
             say_last("TILEWORK_ON_FAULT=abort: the process ends");
             std::process::abort();
         }
     }
 
-    /// Tells about writes that tiles have refused meanwhile.
+    /// Tells about writes that tiles have refused meanwhile, and ends the process at a finding if
+    /// that is wanted.
     #[inline]
     fn tell_refused(&mut self) {
+        if self.looking.ends(&self.chip) {
+            self.looking.finish(&mut self.chip);
+            say_last("TILEWORK_CHECKS=error: the process ends");
+            std::process::abort();
+        }
         while let Some(fault) = self.chip.take_refused() {
             self.failed("libttsim_pci_mem_wr_bytes", &ChipError::Fault(fault));
         }
@@ -291,7 +306,7 @@ impl Card {
         }
     }
 
-    fn locate(&self, call: &str, paddr: u64, len: usize) -> Option<(tilework_abi::tlb::Bar, u64)> {
+    fn locate(&mut self, call: &str, paddr: u64, len: usize) -> Option<(tilework_abi::tlb::Bar, u64)> {
         match self.config.locate(paddr) {
             Some((bar, offset, room)) if len as u64 <= room => Some((bar, offset)),
             _ => {

@@ -14,9 +14,13 @@
 //! - `TILEWORK_WITHOUT_BUGS=NAME,...` leaves out documented bugs of the chip;
 //! - `TILEWORK_THREADS=N` limits the threads that run the tiles when many are busy;
 //! - `TILEWORK_COVERAGE=FILE` writes which Tensix instructions were executed, in which modes, when
-//!   the card is powered off: text, or JSON if FILE ends in .json.
+//!   the card is powered off: text, or JSON if FILE ends in .json;
+//! - `TILEWORK_CHECKS=WORDS`, `TILEWORK_ALLOW`, `TILEWORK_FINDINGS=FILE` look for wrong accesses and
+//!   races, `TILEWORK_TRACE=FILE`, `TILEWORK_TRACE_CYCLES`, `TILEWORK_TRACE_TILES` write a timeline,
+//!   `TILEWORK_HTML=FILE` a page of pictures ([`environment`], docs/card.md).
 //!
-//! Nothing else of the process is touched: no other files, no signals, no threads but these, which
+//! Nothing else of the process is touched: no other files but, for the source lines of findings, ELF
+//! files in the folder `TT_METAL_CACHE`, which are read; no signals, no threads but these, which
 //! work during a call only. The chip's memories are taken up as they are used. A process that forks
 //! between calls has two independent cards.
 
@@ -25,14 +29,17 @@
 mod board;
 mod card;
 mod config;
+mod environment;
+mod looking;
 mod messages;
+mod sources;
 
 use card::Card;
 use messages::{Kind, say};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use tilework_sim::HostBus;
 
 /// Reads host memory for the device: bus address, destination, bytes.
@@ -144,6 +151,21 @@ fn recover() {
     }
 }
 
+unsafe extern "C" {
+    /// C's: what is called when the process ends or the library is unloaded.
+    fn atexit(call: extern "C" fn()) -> i32;
+}
+
+/// Tells what was found on a card that nobody has powered off.
+extern "C" fn at_end() {
+    let Some((_inside, mut library)) = locked("the end of the process") else { return };
+    let broken = library.broken;
+    if let Some(card) = library.card.as_mut().filter(|_| !broken) {
+        // A panic must not unwind into the caller; there is nobody left to be told.
+        let _ = catch_unwind(AssertUnwindSafe(|| card.end()));
+    }
+}
+
 /// Powers the card on.
 #[unsafe(no_mangle)]
 pub extern "C" fn libttsim_init() {
@@ -155,7 +177,15 @@ pub extern "C" fn libttsim_init() {
         }
         let bus = library.dma.map(|(read, write)| -> Box<dyn HostBus> { Box::new(CallBacks(read, write)) });
         match Card::new(board::chosen(), bus) {
-            Ok(card) => library.card = Some(card),
+            Ok(card) => {
+                static AT_END: Once = Once::new();
+                if card.is_looked_at() {
+                    // SAFETY: the function is called once and touches nothing of the caller's. It
+                    // stays valid: C calls it before the library is unloaded.
+                    AT_END.call_once(|| _ = unsafe { atexit(at_end) });
+                }
+                library.card = Some(card);
+            }
             Err(error) => say(Kind::Power, &error),
         }
     });

@@ -58,6 +58,11 @@ pub(crate) fn say_last(what: &str) {
     print(what);
 }
 
+/// Says several lines, however much was said before.
+pub(crate) fn say_lines(what: &str) {
+    what.lines().for_each(print);
+}
+
 /// Standard error may be closed.
 fn print(what: &str) {
     let _ = writeln!(std::io::stderr(), "tilework: {what}");

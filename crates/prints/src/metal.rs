@@ -9,7 +9,7 @@
 //! work as those of C++ streams. Integers of 8 bits are shown as numbers.
 //!
 //! Later tt-metal (`DEVICE_PRINT`, one buffer for all cores, texts in the ELF file) has another
-//! form, which is not read here.
+//! form: [`crate::device_print`].
 
 use crate::elements;
 use std::fmt::Write;
@@ -230,14 +230,14 @@ impl Buffer {
     fn float(&mut self, value: f32, lines: &mut Vec<String>) {
         let text = match (self.fixed && value.is_finite(), self.precision) {
             (true, precision) => format!("{value:.precision$}"),
-            (false, precision) => general(value, precision.max(1)),
+            (false, precision) => general(value.into(), precision.max(1)),
         };
         self.text(&text, lines);
     }
 }
 
 /// A float with so many significant digits, without zeros at its end, as C++ streams write it.
-fn general(value: f32, precision: usize) -> String {
+pub(crate) fn general(value: f64, precision: usize) -> String {
     if !value.is_finite() {
         return value.to_string().to_lowercase();
     }
@@ -266,7 +266,7 @@ fn word(bytes: &[u8]) -> u32 {
     tilework_abi::convert::low32(little_endian(&bytes[..bytes.len().min(4)]))
 }
 
-fn words(bytes: &[u8]) -> String {
+pub(crate) fn words(bytes: &[u8]) -> String {
     bytes.chunks(4).fold(String::new(), |mut out, bytes| {
         // Writing to a string cannot fail.
         let _ = write!(out, " {:#x}", word(bytes));
@@ -276,7 +276,7 @@ fn words(bytes: &[u8]) -> String {
 
 /// Rows of a tile (`TileSliceHostDev`): where, range and step of rows and columns, circular buffer,
 /// format, number of elements, whether rows are lines, a code, a byte that is not used, elements.
-fn tile_slice(payload: &[u8]) -> String {
+pub(crate) fn tile_slice(payload: &[u8]) -> String {
     let (Some(address), Some(rest)) = (payload.get(..4).map(word), payload.get(4..16)) else {
         return "(a tile slice that is too short)".to_owned();
     };
@@ -403,7 +403,7 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(general(value, 6), text);
         }
-        assert_eq!([general(f32::NEG_INFINITY, 6), general(f32::NAN, 6), general(-2.5, 6)], ["-inf", "nan", "-2.5"]);
+        assert_eq!([general(f64::NEG_INFINITY, 6), general(f64::NAN, 6), general(-2.5, 6)], ["-inf", "nan", "-2.5"]);
     }
 
     proptest! {

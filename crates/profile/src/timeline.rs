@@ -435,6 +435,7 @@ fn unit_name(unit: Unit) -> String {
         Unit::Vector => "vector unit (SFPU)".into(),
         Unit::Mover => "mover".into(),
         Unit::Scalar => "scalar unit".into(),
+        Unit::Gate => "wait gates".into(),
     }
 }
 

@@ -204,7 +204,7 @@ pub trait Bus {
         let _ = (at, pc, executed);
     }
 
-    /// The decoded page that holds `pc`; `pc` is aligned down to [`crate::CODE_PAGE_BYTES`]. The
+    /// The decoded page of [`crate::CODE_PAGE_BYTES`] that holds `pc`, the next instruction. The
     /// core caches a few pages until [`Bus::take_code_changed`], so that calls are rare.
     fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Self::Fault>;
 
@@ -238,9 +238,9 @@ pub trait Bus {
     /// A Zaamo operation on the word at `addr`; returns the old word. Flushes the L0 cache.
     fn amo(&mut self, at: Cycle, pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refuse<Self::Fault>>;
 
-    /// `fence` and `fence.i`: flushes the L0 cache and returns the cycles until the store queue
-    /// has drained.
-    fn fence(&mut self, at: Cycle, pc: u32) -> u32;
+    /// `fence` and, if `code`, `fence.i`: flushes the L0 cache and returns the cycles until the
+    /// store queue has drained.
+    fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32;
 
     /// [`Bus::ttinsn`] of a core whose own FIFO has room, which holds it for no cycle.
     ///

@@ -88,7 +88,7 @@ impl Core {
             }
             let bubbles = self.bubbles();
             let base = pc & !(CODE_PAGE_BYTES - 1);
-            let page = match pages.get(bus, now, base) {
+            let page = match pages.get(bus, now, base, pc) {
                 Ok(page) => page,
                 Err(cause) => {
                     (self.now, self.retired, self.pc) = (now, retired, pc);

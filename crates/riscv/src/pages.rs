@@ -17,12 +17,12 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// The page at `base`, from the cache or the bus.
+    /// The page at `base`, which has the instruction at `pc`, from the cache or the bus.
     #[inline]
-    pub(crate) fn get<B: Bus>(&mut self, bus: &mut B, at: Cycle, base: u32) -> Result<&CodePage, B::Fault> {
+    pub(crate) fn get<B: Bus>(&mut self, bus: &mut B, at: Cycle, base: u32, pc: u32) -> Result<&CodePage, B::Fault> {
         let slot = &mut self.slots[(base / CODE_PAGE_BYTES) as usize % SLOTS];
         if slot.as_ref().is_none_or(|(held, _)| *held != base) {
-            *slot = Some((base, bus.code(at, base)?));
+            *slot = Some((base, bus.code(at, pc)?));
         }
         let (_, page) = slot.as_ref().expect("the slot was filled above");
         Ok(page)

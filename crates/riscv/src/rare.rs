@@ -99,7 +99,7 @@ impl Core {
                 if now >= issue.limit {
                     return Err((now, Stop::Limit));
                 }
-                now + Cycle::from(bus.fence(now, pc)) + timing::FENCE
+                now + Cycle::from(bus.fence(now, pc, insn.op == Op::FenceI)) + timing::FENCE
             }
             Op::Ttinsn => {
                 let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(&mut stop)?;

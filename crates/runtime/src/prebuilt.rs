@@ -124,6 +124,7 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("matmul-unpack", prebuilt!("matmul-unpack.elf").1),
     ("prints", prebuilt!("prints.elf").1),
     ("reader", prebuilt!("reader.elf").1),
+    ("rearrange", prebuilt!("rearrange.elf").1),
     ("reduce-math", prebuilt!("reduce-math.elf").1),
     ("reduce-pack", prebuilt!("reduce-pack.elf").1),
     ("reduce-unpack", prebuilt!("reduce-unpack.elf").1),
@@ -143,6 +144,8 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("topk-pack", prebuilt!("topk-pack.elf").1),
     ("topk-unpack", prebuilt!("topk-unpack.elf").1),
     ("writer", prebuilt!("writer.elf").1),
+    ("wrong", prebuilt!("wrong.elf").1),
+    ("wrong-math", prebuilt!("wrong-math.elf").1),
 ];
 
 /// The ELF file of a kernel in [`KERNELS`].

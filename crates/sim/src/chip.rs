@@ -102,6 +102,12 @@ pub enum ChipError {
         /// The cores that execute.
         busy: Vec<(NocXy, Processor, u32)>,
     },
+    /// An observer has ended the run. The chip is stopped for good.
+    #[error("an observer ended the run at cycle {cycle}")]
+    Ended {
+        /// The end of the window with what it ended the run for.
+        cycle: Cycle,
+    },
 }
 
 impl From<Fault> for ChipError {
@@ -217,6 +223,8 @@ pub struct Chip {
     grid: Arc<Grid>,
     /// The observers, if there are any.
     hub: Option<Box<Hub>>,
+    /// When one of them has ended the run.
+    ended: Option<Cycle>,
 }
 
 impl Chip {
@@ -257,7 +265,7 @@ impl Chip {
             network.make_late(late, pcie as NodeId);
         }
         let scheduler = Scheduler::new(network, Distances::new(&layout.places(nodes.len())), threads);
-        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None, grid, hub: None })
+        Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None, grid, hub: None, ended: None })
     }
 
     /// Shares windows among the threads however little work they are.
@@ -350,7 +358,12 @@ impl Chip {
         self.scheduler.touched(self.pcie, &self.nodes[self.pcie]);
     }
     fn alive(&self) -> Result<(), ChipError> {
+        self.goes_on()?;
         self.fault.clone().map_or(Ok(()), |fault| Err(ChipError::Fault(fault)))
+    }
+    /// Whether no observer has ended the run.
+    fn goes_on(&self) -> Result<(), ChipError> {
+        self.ended.map_or(Ok(()), |cycle| Err(ChipError::Ended { cycle }))
     }
     fn failed(&mut self, fault: Fault) -> ChipError {
         self.fault.get_or_insert_with(|| fault.clone());
@@ -438,6 +451,9 @@ impl Chip {
         if let Some(hub) = &mut self.hub {
             let now = self.scheduler.now;
             hub.take(self.scheduler.events(), now);
+            if hub.ends(now) {
+                self.ended.get_or_insert(now);
+            }
         }
         result
     }
@@ -446,7 +462,7 @@ impl Chip {
     fn step_for_host(&mut self) -> Result<(), ChipError> {
         let until = Until { stop: NEVER, ahead: 0, notice: timing::PCIE_HOST_ONE_WAY };
         match self.step(until) {
-            Ok(Step::Ran | Step::Reached) => Ok(()),
+            Ok(Step::Ran | Step::Reached) => self.goes_on(),
             Ok(Step::Quiet) => Err(self.deadlock()),
             Err(fault) => Err(self.failed(fault)),
         }
@@ -538,7 +554,7 @@ impl Chip {
             }
             let until = Until { stop, ahead: 0, notice: timing::HOST_NOTICE };
             match self.step(until) {
-                Ok(Step::Ran) => {}
+                Ok(Step::Ran) => self.goes_on()?,
                 Ok(Step::Reached) => {
                     return Err(ChipError::Budget { cycles: budget, busy: self.busy() });
                 }
@@ -574,7 +590,7 @@ impl Chip {
         let until = Until { stop, ahead, notice: NEVER };
         loop {
             match self.step(until) {
-                Ok(Step::Ran) if self.scheduler.now < stop => {}
+                Ok(Step::Ran) if self.scheduler.now < stop => self.goes_on()?,
                 Ok(Step::Ran | Step::Reached | Step::Quiet) => break,
                 Err(fault) => return Err(self.failed(fault)),
             }

@@ -18,6 +18,7 @@ impl From<ChipError> for LinkError {
             ChipError::Fault(fault) => Self::from(ChipFault::from(&fault)),
             ChipError::Deadlock { cycle, .. } => Self::Deadlock { cycle },
             ChipError::Budget { cycles, .. } => Self::Budget { cycles },
+            ChipError::Ended { cycle } => Self::Ended { cycle },
         }
     }
 }

@@ -13,11 +13,14 @@ rows! { Protocol;
         wrong "noc_async_write(cb, dst, size);\n}                                     // the kernel ends here"
         right "noc_async_write(cb, dst, size);\nnoc_async_write_barrier();\n}"
         repair "End the kernel with the barrier of each kind of transaction that it has started.";
-    NOC_TRID_REUSED "noc-trid-reused" Suspicious pending "A transaction id is used again while it is in flight"
+    NOC_TRID_REUSED "noc-trid-reused" Suspicious "A transaction id is used again while it is in flight"
         about "The NIU counts requests by id. When a second group takes the id before the first has been answered, a \
-            wait for the first one waits for both, and one for at most n left may end too early."
-        wrong "noc.read_tagged(1, a, to, size);\nnoc.read_tagged(1, b, other, size);\nnoc.wait_tag(1);"
-        right "noc.read_tagged(1, a, to, size);\nnoc.read_tagged(2, b, other, size);\nnoc.wait_tag(1);"
+            wait for the first one waits for both, and one for at most n left may end too early. It is told when \
+            somebody waits for the id."
+        wrong "noc.read_tagged(1, a, to, size);\nnoc.read_tagged(2, b, other, size);\n\
+            noc.read_tagged(1, c, third, size);\nnoc.wait_tag(1);"
+        right "noc.read_tagged(1, a, to, size);\nnoc.read_tagged(2, b, other, size);\n\
+            noc.read_tagged(3, c, third, size);\nnoc.wait_tag(1);"
         repair "Take another id, or wait for the first group before the id is used again.";
     NOC_LINK_OPEN "noc-link-open" Certain "Linked NoC packets were never ended"
         about "A linked request keeps its path through the network until a request without the mark ends it. Others \
@@ -25,9 +28,9 @@ rows! { Protocol;
         wrong "for i in 0..n { multicast(page(i), LINKED); }"
         right "for i in 0..n { multicast(page(i), if i + 1 < n { LINKED } else { 0 }); }"
         repair "Send the last request of the sequence without the mark.";
-    NOC_MISALIGNED "noc-misaligned" Certain pending "A NoC request has addresses that are not aligned alike"
+    NOC_MISALIGNED "noc-misaligned" Certain "A NoC request has addresses that are not aligned alike"
         about "Source and destination must have the same offset within 16 bytes in L1, within 64 bytes when DRAM or \
-            host memory is read. Otherwise no document says which bytes arrive, though it may work here."
+            host memory is read. Otherwise no document says which bytes arrive: the run ends there with a fault."
         wrong "noc.read(NocAddr { xy, lo: dram + 32 }, cb.write_ptr(), 32);"
         right "noc.read(NocAddr { xy, lo: dram }, cb.write_ptr(), 64);\n// and use the second half"
         repair "Read from the aligned address and leave out what comes before, or lay out pages in whole 64 bytes.";
@@ -49,9 +52,10 @@ rows! { Protocol;
         wrong "cb.reserve_back(1);\ncb.push_back(2);"
         right "cb.reserve_back(2);\ncb.push_back(2);"
         repair "Push as many pages as were reserved.";
-    SEM_OVERFLOW "sem-overflow" Certain pending "A semaphore is counted past its width"
+    SEM_OVERFLOW "sem-overflow" Certain "A semaphore is counted past its width"
         about "A semaphore of the coprocessor has four bits and stays at 15: a post beyond is lost, and who waits \
-            for it waits for ever. A credit of a stream wraps at its width and looks like many."
+            for it waits for ever. One in L1 is a number without a sign: below zero it is a very large one, and \
+            beyond the width of the atomic it begins at zero, so that who waits for credits finds them or loses them."
         wrong "for _ in 0..16 { semaphore_post(S); }  // nobody takes one meanwhile"
         right "for _ in 0..16 { semaphore_wait_below(S, 15); semaphore_post(S); }"
         repair "Wait for room before the post, or let the other side take more often.";
@@ -61,14 +65,15 @@ rows! { Protocol;
         wrong "while read(flag) == 0 {}"
         right "while read(flag) == 0 { fence(); }    // or reg::wait(flag, |v| v != 0)"
         repair "Put a fence between the wait for the data and the loads of it.";
-    MISSING_FENCE_I "missing-fence-i" Certain pending "Executes code that was changed without fence.i"
-        about "The instruction cache is not told of writes. The core may execute what was there before."
+    MISSING_FENCE_I "missing-fence-i" Certain "Executes code that was changed without fence.i"
+        about "The instruction cache is not told of writes. The core may execute what was there before. It is told \
+            when a core comes from elsewhere to an instruction that was written since it emptied its cache."
         wrong "write(code, word);\njump(code);"
         right "write(code, word);\nfence_i();\njump(code);"
         repair "Execute fence.i on the core that will run the code, after the code has arrived.";
-    TENSIX_STATE_LEFT "tensix-state-left" Suspicious pending "A kernel uses coprocessor state that an earlier kernel left"
-        about "Configuration, address modes, counters and semaphores keep their values between kernels. The kernel is \
-            right only after the kernel that happened to run before it."
+    TENSIX_STATE_LEFT "tensix-state-left" Suspicious "A kernel uses coprocessor state that an earlier kernel left"
+        about "Registers, formats, address modifiers, templates and semaphores of the coprocessor keep their values \
+            between kernels. The kernel is right only after the kernel that happened to run before it."
         wrong "k.binary_tiles(&a, &b, 0, 0, 0);      // without binary_init"
         right "k.binary_init(Binary::Add, Broadcast::None, Fidelity::HiFi4);\nk.binary_tiles(&a, &b, 0, 0, 0);"
         repair "Set all state that the kernel uses: hw_configure, and the init call of each operation.";

@@ -43,13 +43,13 @@ rows! { Race;
         wrong "noc.write(from, y.page(0), size);         // the same page on every core"
         right "noc.write(from, y.page(my_number), size);"
         repair "Give each tile pages of its own, or order them by a semaphore.";
-    RACE_COPROCESSOR "race-coprocessor" Certain pending "A unit of the coprocessor and another agent use the same bytes without order"
+    RACE_COPROCESSOR "race-coprocessor" Certain "A unit of the coprocessor and another agent use the same bytes without order"
         about "A core pushes instructions and runs ahead of the units. Until it has waited for a unit, the unit may \
             still read or write."
         wrong "k.pack_tile(0, &y, 0);\nstore_pages_pushed(y);                // by the core itself"
         right "k.pack_tile(0, &y, 0);\ny.push_back(1);                       // the store waits for the packer"
         repair "Let a stall or a semaphore of the coprocessor, or a read that waits for it, come between the two.";
-    RACE_REGISTERS "race-registers" Certain pending "Two agents change or use a register without order"
+    RACE_REGISTERS "race-registers" Certain "Two agents change or use a register without order"
         about "Registers of coprocessor, NIU and streams are shared by the cores of a tile. Two that set the same one \
             without order leave either value, and a unit that works meanwhile may take both."
         wrong "// unpack and pack\nset_config(FORMAT, Bf16);"

@@ -1,5 +1,13 @@
 //! Rules between cores and NoC: requests that nobody waits for, links that stay open, requests
-//! longer than a packet.
+//! longer than a packet, transaction ids used again, counts that wrap.
+
+mod ids;
+mod rare;
+mod state;
+
+pub(crate) use ids::Ids;
+pub(crate) use rare::By;
+pub(crate) use state::State;
 
 use crate::catalogue::protocol;
 use crate::finding::Agent;
@@ -7,7 +15,7 @@ use crate::shadow::report::{Actor, Reports};
 use crate::shadow::tile::Tile;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE};
+use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE, counter};
 use tilework_abi::tensix::Processor;
 use tilework_driver::LaunchNote;
 use tilework_sim::{PacketEvent, PacketKind, Request, RequestId, RequestKind};
@@ -100,7 +108,8 @@ impl InFlight {
 }
 
 /// A kernel has started a request: what its core must do before it ends.
-pub(crate) fn started(tile: &mut Tile, core: Processor, issued: &Issued) {
+pub(crate) fn started(tile: &mut Tile, core: Processor, issued: &Issued, in_flight: &InFlight) {
+    tile.ids.started(core, issued, in_flight);
     let (noc, state) = (usize::from(issued.request.noc & 1), &mut tile.cores[core.index()]);
     if issued.request.answered {
         state.unwaited[noc] = Some(issued.clone());
@@ -113,10 +122,15 @@ pub(crate) fn started(tile: &mut Tile, core: Processor, issued: &Issued) {
 
 /// A core has loaded a register: a counter of an NIU tells it what has been answered.
 #[inline]
-pub(crate) fn looked(tile: &mut Tile, core: Processor, addr: u32) {
+pub(crate) fn looked(tile: &mut Tile, core: Processor, addr: u32, reports: &mut Reports) {
     let offset = addr.wrapping_sub(NIU0_BASE);
     if offset < 2 * NIU_SPAN && (COUNTERS..COUNTERS_END).contains(&(offset % NIU_SPAN)) {
-        tile.cores[core.index()].unwaited[(offset / NIU_SPAN) as usize] = None;
+        let noc = (offset / NIU_SPAN) as usize;
+        tile.cores[core.index()].unwaited[noc] = None;
+        let count = ((offset % NIU_SPAN - COUNTERS) / 4) as usize;
+        if let Some(id) = count.checked_sub(counter::MST_REQS_OUTSTANDING_ID).filter(|&id| id < 16) {
+            tile.ids.looked(noc, id, reports);
+        }
     }
 }
 

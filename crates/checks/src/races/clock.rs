@@ -34,6 +34,11 @@ impl Clock {
         self.0.get(part as usize).copied().unwrap_or(0)
     }
 
+    /// Whether the two have not changed since one was copied from the other.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Learns of an access.
     pub(super) fn learn(&mut self, stamp: Stamp) {
         if self.knows(stamp) {

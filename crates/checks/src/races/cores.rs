@@ -4,7 +4,7 @@ use super::clock::Stamp;
 use super::niu::Does;
 use super::report::{Owner, PartOf, Where};
 use super::shadow::Access;
-use super::{Core, RaceObserver, Register, Tile, words};
+use super::{RaceObserver, Register, Tile, words};
 use crate::{Code, Space};
 use tilework_abi::noc::{self, init};
 use tilework_abi::tensix::Processor;
@@ -27,9 +27,12 @@ impl RaceObserver {
         let Tile { xy, cores, words, l1, .. } = &mut self.tiles[tile];
         let core = &mut cores[c];
         let word = addr & !3;
-        words.launch(&self.map, addr, value);
+        if self.has_launches {
+            words.launch(&self.map, addr, value);
+        }
         let code = Code { core: Processor::ALL[c], pc: event.pc };
-        if core.last_load == (event.pc, addr) {
+        let looks = std::mem::take(&mut core.fenced) && !self.has_launches;
+        if looks || core.last_load == (event.pc, addr) {
             words.add(word);
             self.reports.polls(code);
         }
@@ -150,12 +153,12 @@ impl RaceObserver {
             Register::Stream => {
                 words.learn(words::stands_for(addr), tile * 8 + c, &mut cores[c].clock);
             }
-            Register::Coprocessor => learn_of_coprocessor(cores, c),
+            Register::Coprocessor => self.load_coprocessor(tile, c, addr),
             Register::Own => {}
         }
     }
 
-    pub(super) fn store_register(&mut self, tile: usize, c: usize, addr: u32, value: u32) {
+    pub(super) fn store_register(&mut self, tile: usize, c: usize, event: &Event, addr: u32, value: u32) {
         let Tile { cores, nius, words, .. } = &mut self.tiles[tile];
         let core = &mut cores[c];
         match Register::of(addr) {
@@ -164,31 +167,14 @@ impl RaceObserver {
                 if let (init::CTRL, Some(control)) = (field, nius[noc].control.get_mut(initiator as usize)) {
                     *control = value;
                 }
+                self.sets_request(tile, c, (event.at, event.pc), (noc, offset), value);
             }
             Register::Stream => {
                 core.release();
                 words.tell(words::stands_for(addr), &core.moment(core.arrived));
             }
-            Register::Coprocessor => {
-                core.release();
-                core.pushed = Some(core.moment(core.stores.count));
-            }
+            Register::Coprocessor => self.store_coprocessor(tile, c, (event.at, event.pc), (addr, value)),
             Register::Own => {}
-        }
-    }
-
-    /// The coprocessor stores to a register for a core, as circular buffers of compute kernels do:
-    /// taken to come behind all that this core has done.
-    pub(super) fn unit_stores(&mut self, tile: usize, by: Option<Processor>, addr: u32) {
-        let Tile { cores, words, .. } = &mut self.tiles[tile];
-        if Register::of(addr) != Register::Stream {
-            return;
-        }
-        for core in
-            cores.iter_mut().enumerate().filter(|(c, _)| by.is_none_or(|by| by.index() == *c)).map(|(_, core)| core)
-        {
-            core.release();
-            words.tell(words::stands_for(addr), &core.moment(core.stores.count));
         }
     }
 
@@ -202,17 +188,6 @@ impl RaceObserver {
         }
         cores[c].clock.join(&self.host);
         cores[c].clock.learn(self.host_own);
-    }
-}
-
-/// The coprocessor orders what its threads do in ways that are not followed yet: taken for ordered.
-fn learn_of_coprocessor(cores: &mut [Core; 5], c: usize) {
-    for other in 0..cores.len() {
-        if other != c
-            && let Some(moment) = cores[other].pushed.clone()
-        {
-            moment.tell(&mut cores[c].clock);
-        }
     }
 }
 

@@ -16,21 +16,26 @@
 //! docs/races.md has the rules, and the table of bugs by which they are tested.
 
 mod clock;
+mod coprocessor;
 mod cores;
 mod niu;
+mod registers;
 mod report;
 mod requests;
 mod shadow;
+mod units;
 mod words;
 
 use crate::{Checks, Code, Space};
 use clock::{Clock, Moment, Part, Stamp};
+use coprocessor::Done;
 use niu::Niu;
+use registers::Registers;
 use report::{Owner, PartOf, Reports, Where};
 use shadow::{Access, Conflict, Shadow};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tilework_abi::board::Board;
 use tilework_abi::l1::{MemoryMap, WORKER};
 use tilework_abi::noc::{self, NocXy};
@@ -38,6 +43,7 @@ use tilework_abi::stream;
 use tilework_abi::tensix::{self, L1_SIZE, Processor};
 use tilework_driver::Note;
 use tilework_sim::{Agent, Cycle, Event, Observer, Spot, Wants, What};
+use units::Units;
 use words::Words;
 
 /// Requests of the host that are kept: more than can be on their way.
@@ -53,10 +59,10 @@ struct Core {
     stores: Stamp,
     emitted: u32,
     arrived: u32,
-    /// What it knew when it last stored to a register of the coprocessor.
-    pushed: Option<Moment>,
     /// Its last load of L1.
     last_load: (u32, u32),
+    /// It has emptied its cache since.
+    fenced: bool,
     /// What it has learned of each NIU.
     niu_versions: [u32; 2],
 }
@@ -90,6 +96,12 @@ struct Tile {
     nius: [Niu; 2],
     l1: Shadow,
     words: Words,
+    units: Units,
+    registers: Registers,
+    /// What packer, scalar and configuration unit do in this cycle.
+    doing: [Vec<Done>; 3],
+    /// The thread whose instruction an unpacker starts, and when it passed the wait gate.
+    starting: Option<(u8, Cycle)>,
 }
 
 /// A request that is under way.
@@ -110,6 +122,8 @@ pub struct RaceObserver {
     board: Board,
     /// Where the worker firmware keeps its mailboxes.
     map: MemoryMap,
+    /// Whether launch messages are where this map has them.
+    has_launches: bool,
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
@@ -122,6 +136,8 @@ pub struct RaceObserver {
     /// Its requests, of which nobody says when they are over; only the last ones are kept.
     host_ops: VecDeque<u64>,
     reports: Reports,
+    /// Who is told while the run goes on.
+    checks: Option<Arc<Mutex<Checks>>>,
 }
 
 impl RaceObserver {
@@ -132,6 +148,7 @@ impl RaceObserver {
         Self {
             board,
             map: WORKER,
+            has_launches: true,
             reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
@@ -142,10 +159,24 @@ impl RaceObserver {
             host_own: Stamp { part: 1, count: 0 },
             host_ops: VecDeque::new(),
             reports: Reports::default(),
+            checks: None,
         }
     }
 
-    /// Hands over the races that were found, at the end of a run.
+    /// An observer of a chip whose host says nothing of its firmware: what lies below all public
+    /// firmware is taken for mailboxes, and a word that a core loads right after a `fence` for one
+    /// that tells something, as it does before each look at a semaphore.
+    pub fn of_stranger(board: Board) -> Self {
+        Self { reserved: vec![words::MAILBOXES], has_launches: false, ..Self::new(board) }
+    }
+
+    /// Tells what it finds while the run goes on, in the order of cycles.
+    #[must_use]
+    pub fn telling(self, checks: Arc<Mutex<Checks>>) -> Self {
+        Self { checks: Some(checks), ..self }
+    }
+
+    /// Hands over the races that were found and not told yet, at the end of a run.
     pub fn hand_over(&mut self, checks: &mut Checks) {
         self.reports.hand_over(checks);
     }
@@ -165,13 +196,14 @@ impl RaceObserver {
             stores: part(Owner::Stores(core as u8)),
             emitted: 0,
             arrived: 0,
-            pushed: None,
             last_load: (0, 0),
+            fenced: false,
             niu_versions: [0; 2],
         });
         let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
         words.reserve(&self.reserved);
-        self.tiles.push(Tile { xy, cores, nius, l1, words });
+        let (units, registers, doing, starting) = Default::default();
+        self.tiles.push(Tile { xy, cores, nius, l1, words, units, registers, doing, starting });
         self.index.insert(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
     }
@@ -180,9 +212,9 @@ impl RaceObserver {
         match (&event.what, event.spot, event.agent) {
             (What::Leaves(packet), Spot::Pcie, _) => self.host_sends(event, packet),
             (What::Arrives(packet), spot, _) => self.arrives(event.at, spot, packet),
-            (&What::UnitStore { by, addr, .. }, Spot::Tensix(xy), _) => {
+            (_, Spot::Tensix(xy), Agent::Coprocessor(unit)) => {
                 let tile = self.tile(xy);
-                self.unit_stores(tile, by, addr);
+                self.coprocessor(tile, unit, event);
             }
             (what, Spot::Tensix(xy), Agent::Core(core)) => {
                 let tile = self.tile(xy);
@@ -200,11 +232,13 @@ impl RaceObserver {
             }
             What::Load { addr, value, .. } => self.load_register(tile, c, addr, value),
             What::Store { addr, bytes, .. } if addr < L1_SIZE => self.store(tile, c, event, addr, bytes),
-            What::Store { addr, value, .. } => self.store_register(tile, c, addr, value),
+            What::Store { addr, value, .. } => self.store_register(tile, c, event, addr, value),
             What::Atomic { addr, .. } => self.atomic(tile, c, addr),
+            What::Pushes => self.pushes(tile, c, event.at),
             What::Fence => {
                 let core = &mut self.tiles[tile].cores[c];
                 core.emitted = core.stores.count;
+                core.fenced = true;
             }
             What::Request(ref request) => self.request(tile, c, event, request),
             What::Parked(ref addrs) => {
@@ -254,11 +288,19 @@ impl RaceObserver {
 
 impl Observer for RaceObserver {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::NOC | Wants::CORES
+        Wants::ACCESSES | Wants::NOC | Wants::CORES | Wants::COPROCESSOR
     }
 
     fn events(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.event(event));
+    }
+
+    fn reached(&mut self, _at: Cycle) {
+        if self.reports.is_ready()
+            && let Some(mut checks) = self.checks.as_ref().and_then(|checks| checks.lock().ok())
+        {
+            self.reports.tell(&mut checks);
+        }
     }
 
     fn note(&mut self, _at: Cycle, note: &Note) {
@@ -289,6 +331,7 @@ impl Register {
             noc::NIU0_BASE..noc::NIU1_BASE => Self::Niu(0, addr - noc::NIU0_BASE),
             noc::NIU1_BASE..stream::BASE => Self::Niu(1, addr - noc::NIU1_BASE),
             stream::BASE..tensix::MOP_CFG_BASE => Self::Stream,
+            tensix::TDMA_BASE..tensix::DEBUG_BASE => Self::Coprocessor,
             tensix::LOCAL_BASE..noc::NIU0_BASE => Self::Own,
             _ => Self::Coprocessor,
         }

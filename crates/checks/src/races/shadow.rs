@@ -37,7 +37,7 @@ impl Access {
     /// `by` of what no core does.
     pub(super) const HOST: u8 = 5;
 
-    fn exists(&self) -> bool {
+    pub(super) fn exists(&self) -> bool {
         self.stamp.count != 0
     }
 

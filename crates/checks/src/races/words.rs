@@ -15,6 +15,9 @@ use tilework_abi::{L1_ALIGN, stream};
 
 /// Semaphores of a program (tt-metal, `NUM_SEMAPHORES`).
 const SEMAPHORES: u32 = 16;
+/// Where the mailboxes of all public firmware are, with the words for small writes in front of them
+/// (tt-metal, `dev_mem_map.h`: up to `MEM_MAILBOX_END`).
+pub(super) const MAILBOXES: Range<u32> = 0..96 + 13_440;
 /// Bytes of L1 that 64 marks are for.
 const MARKED: usize = 256;
 /// Bytes of a write that may be a flag, at most.
@@ -129,6 +132,13 @@ impl Words {
         }
         if let Some(flag) = self.flags.get(&addr) {
             flag.tell(clock);
+        }
+    }
+
+    /// All that is told by registers of streams: somebody has waited for one of them.
+    pub(super) fn streams(&self, clock: &mut Clock) {
+        for word in self.known.range(stream::BASE..).map(|(_, word)| word) {
+            clock.join(&word.clock);
         }
     }
 

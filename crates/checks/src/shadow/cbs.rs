@@ -52,6 +52,10 @@ pub(crate) struct Cb {
     poppers: u8,
     /// The first read of each core before it has popped anything, of a page that had not come.
     early: [Option<(Actor, u32)>; 5],
+    /// Cores that have looked at how many pages are popped, a bit each.
+    askers: u8,
+    /// The first write of each core before it has looked, and before it has pushed anything.
+    unasked: [Option<(Actor, u32)>; 5],
 }
 
 /// What is wrong with an access or a count.
@@ -59,6 +63,8 @@ pub(crate) struct Cb {
 pub(crate) enum Wrong {
     /// The page is not reserved: so many pages are the consumer's.
     NotReserved { page: u32, held: u64 },
+    /// Nobody has asked yet whether the page is free.
+    NotAsked { page: u32 },
     /// The page has not been received.
     NotReceived { page: u32 },
     /// More pages are pushed than there is room for.
@@ -78,6 +84,8 @@ impl Cb {
             pushers: 0,
             poppers: 0,
             early: [None; 5],
+            askers: 0,
+            unasked: [None; 5],
         }
     }
 
@@ -93,22 +101,25 @@ impl Cb {
     }
 
     /// A core has seen a counter.
-    pub(crate) fn saw(&mut self, counter: Counter, value: u32) {
+    pub(crate) fn saw(&mut self, counter: Counter, core: Processor, value: u32) {
         let seen =
             |count: u64, value: u32| count - u64::from((count as u32).wrapping_sub(value) & COUNTER_MASK).min(count);
         match counter {
             Counter::Received(_) => self.seen_received = self.seen_received.max(seen(self.received, value)),
-            Counter::Acked(_) => self.seen_acked = self.seen_acked.max(seen(self.acked, value)),
+            Counter::Acked(_) => {
+                self.seen_acked = self.seen_acked.max(seen(self.acked, value));
+                self.askers |= 1 << core.index();
+            }
         }
     }
 
-    /// A core stores a counter. What it then has read too early is handed back.
+    /// A core stores a counter. What it then has read or written too early is handed back.
     pub(crate) fn counted(
         &mut self,
         counter: Counter,
         core: Processor,
         value: u32,
-    ) -> (Option<Wrong>, Option<(Actor, u32)>) {
+    ) -> (Option<Wrong>, Option<(Actor, Wrong)>) {
         let bit = 1 << core.index();
         let added = |count: u64| u64::from(value.wrapping_sub(count as u32) & COUNTER_MASK);
         match counter {
@@ -117,7 +128,9 @@ impl Cb {
                 let room = self.pages().saturating_sub(self.received.saturating_sub(self.acked));
                 self.received += pages;
                 self.pushers |= bit;
-                ((pages > room).then_some(Wrong::Pushed { pages, room }), None)
+                let unasked = self.unasked[core.index()].take().filter(|_| !self.note.over);
+                let early = unasked.map(|(actor, page)| (actor, Wrong::NotAsked { page }));
+                ((pages > room).then_some(Wrong::Pushed { pages, room }), early)
             }
             Counter::Acked(_) => {
                 let pages = added(self.acked);
@@ -125,6 +138,7 @@ impl Cb {
                 self.acked += pages;
                 self.poppers |= bit;
                 let early = self.early[core.index()].take();
+                let early = early.map(|(actor, page)| (actor, Wrong::NotReceived { page }));
                 ((pages > there).then_some(Wrong::Popped { pages, there }), early)
             }
         }
@@ -144,7 +158,15 @@ impl Cb {
     }
 
     /// A write by `core`; none for one from another tile.
-    pub(crate) fn write(&self, core: Option<Processor>, addr: u32, len: u32) -> Option<Wrong> {
+    pub(crate) fn write(&mut self, core: Option<Processor>, actor: Actor, addr: u32, len: u32) -> Option<Wrong> {
+        if let Some(core) = core
+            && (self.pushers | self.poppers | self.askers) & 1 << core.index() == 0
+        {
+            // Whether it is the producer is known when it pushes.
+            let page = self.touched(addr, len).next()?;
+            self.unasked[core.index()].get_or_insert((actor, page));
+            return None;
+        }
         let fills = match core {
             Some(core) => self.pushers & 1 << core.index() != 0 && self.poppers & 1 << core.index() == 0,
             None => self.pushers != 0,
@@ -194,19 +216,30 @@ mod tests {
     #[test]
     fn a_producer_owns_what_it_has_seen_to_be_free() {
         let mut cb = cb();
+        cb.saw(A, IN, 0);
         for i in 0..3 {
-            assert!(cb.write(Some(IN), 0x1000 + 64 * i, 64).is_none(), "the first round is free");
+            assert!(cb.write(Some(IN), actor(IN), 0x1000 + 64 * i, 64).is_none(), "the first round is free");
             assert!(cb.counted(R, IN, i + 1).0.is_none());
         }
-        assert!(matches!(cb.write(Some(IN), 0x1000, 64), Some(Wrong::NotReserved { page: 0, held: 3 })));
-        cb.saw(R, 3);
+        assert!(matches!(cb.write(Some(IN), actor(IN), 0x1000, 64), Some(Wrong::NotReserved { page: 0, held: 3 })));
+        cb.saw(R, OUT, 3);
         cb.counted(A, OUT, 1);
-        assert!(cb.write(Some(IN), 0x1000, 64).is_some(), "nobody has looked at the count");
-        cb.saw(A, 1);
-        assert!(cb.write(Some(IN), 0x1000, 64).is_none());
-        assert!(matches!(cb.write(Some(IN), 0x1000, 65), Some(Wrong::NotReserved { page: 1, .. })));
-        assert!(cb.write(Some(OUT), 0x1040, 64).is_none(), "the consumer works in place");
-        assert!(cb.write(None, 0x1040, 4).is_some(), "from another tile");
+        assert!(cb.write(Some(IN), actor(IN), 0x1000, 64).is_some(), "nobody has looked at the count");
+        cb.saw(A, IN, 1);
+        assert!(cb.write(Some(IN), actor(IN), 0x1000, 64).is_none());
+        assert!(matches!(cb.write(Some(IN), actor(IN), 0x1000, 65), Some(Wrong::NotReserved { page: 1, .. })));
+        assert!(cb.write(Some(OUT), actor(OUT), 0x1040, 64).is_none(), "the consumer works in place");
+        assert!(cb.write(None, actor(OUT), 0x1040, 4).is_some(), "from another tile");
+    }
+
+    #[test]
+    fn a_producer_asks_before_its_first_page() {
+        let mut cb = cb();
+        assert!(cb.write(Some(IN), actor(IN), 0x1040, 64).is_none(), "it may be no producer");
+        cb.saw(A, IN, 0);
+        let (wrong, early) = cb.counted(R, IN, 1);
+        assert!(wrong.is_none() && matches!(early, Some((_, Wrong::NotAsked { page: 1 }))), "{early:?}");
+        assert!(cb.counted(R, IN, 2).1.is_none(), "told once");
     }
 
     #[test]
@@ -214,13 +247,14 @@ mod tests {
         let mut cb = cb();
         assert!(cb.read(actor(OUT), 0x1000, 64).is_none(), "it may be no consumer");
         cb.counted(R, IN, 1);
-        cb.saw(R, 1);
+        cb.saw(R, OUT, 1);
         let (wrong, early) = cb.counted(A, OUT, 1);
         assert!(wrong.is_none());
-        assert_eq!(early.map(|(_, page)| page), Some(0), "it is one, and has read before it looked");
+        let page = |(_, wrong)| if let Wrong::NotReceived { page } = wrong { page } else { u32::MAX };
+        assert_eq!(early.map(page), Some(0), "it is one, and has read before it looked");
         cb.counted(R, IN, 2);
         assert!(matches!(cb.read(actor(OUT), 0x1040, 64), Some(Wrong::NotReceived { page: 1 })));
-        cb.saw(R, 2);
+        cb.saw(R, OUT, 2);
         assert!(cb.read(actor(OUT), 0x1040, 64).is_none());
         assert!(cb.read(actor(OUT), 0x1000, 64).is_some(), "popped");
         assert!(cb.read(actor(IN), 0x1000, 64).is_none(), "the producer may read");

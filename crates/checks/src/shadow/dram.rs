@@ -53,7 +53,7 @@ impl CheckObserver {
         match self.buffers.find(bank, addr, len, launch) {
             Found::Within(range) => Ok(range),
             Found::Past(note, by) => Err((rows[0], past(&note, by, &place))),
-            Found::Nobody => Err((rows[1], format!("{} at {addr:#x} in {place} are of no buffer", bytes(len)))),
+            Found::Nobody => Err((rows[1], format!("{} at {addr:#x} in {place} that are of no buffer", bytes(len)))),
         }
     }
 
@@ -71,7 +71,7 @@ impl CheckObserver {
     pub(super) fn wrote_dram(&mut self, bank: u8, packet: &PacketEvent, issued: Option<&Issued>, at: Cycle) {
         let dram = self.dram.entry(bank).or_default();
         dram.written.mark(packet.addr, packet.len.into(), true);
-        let Some(issued) = issued else { return };
+        let Some(issued) = issued.filter(|_| self.stranger.is_none()) else { return };
         let by = Actor { at, ..issued.actor.by(issued.agent()) };
         let launch = issued.launch.number;
         let end = packet.addr.saturating_add(packet.len.into());

@@ -22,6 +22,15 @@ const NULL: Range<u32> = 0..4;
 const SEMAPHORE: u32 = tilework_abi::L1_ALIGN;
 
 impl CheckObserver {
+    /// Somebody reads L1 of the own tile, whoever it is: where a pointer that is zero leads.
+    #[inline]
+    pub(super) fn reads_null(&mut self, actor: Actor, target: Target) {
+        if target.addr < NULL.end.into() {
+            let words = || ("reads through a pointer that is zero".to_owned(), None);
+            self.reports.report(&rows::L1_NULL, actor, Some(target), words);
+        }
+    }
+
     /// A kernel writes to L1 of its own tile.
     #[inline]
     pub(super) fn write_l1(&mut self, tile: &mut Tile, core: Option<Processor>, actor: Actor, span: Span) {
@@ -167,7 +176,7 @@ impl CheckObserver {
         let number = |launch: &Arc<LaunchNote>| launch.number;
         let same = launch.is_none_or(|launch| tile.launch.as_ref().map(number) == Some(launch.number));
         let Some(number) = alone(tile, span.addr).filter(|_| same) else { return };
-        if let Some(wrong) = tile.cbs[number].write(core, span.addr, span.len) {
+        if let Some(wrong) = tile.cbs[number].write(core, actor, span.addr, span.len) {
             self.report_cb(tile, number, actor, Some(in_l1(tile.xy, span)), &wrong);
         }
     }
@@ -195,6 +204,10 @@ impl CheckObserver {
             Wrong::NotReserved { page, held } => (
                 &rows::CB_PAGE_NOT_RESERVED,
                 format!("writes page {page} of circular buffer {name}, of whose {all} pages {held} are the consumer's"),
+            ),
+            Wrong::NotAsked { page } => (
+                &rows::CB_PAGE_NOT_RESERVED,
+                format!("writes page {page} of circular buffer {name} and has not asked whether any page is free"),
             ),
             Wrong::NotReceived { page } => (
                 &rows::CB_PAGE_NOT_RECEIVED,

@@ -1,14 +1,14 @@
 //! The observer: hands events to the analysers of memory and protocol.
 
 use super::buffers::Buffers;
-use super::cbs::{Counter, Wrong};
+use super::cbs::Counter;
 use super::dram::Dram;
 use super::report::{Actor, Reports};
 use super::tile::{Tile, Tiles};
 use crate::Checks;
 use crate::catalogue::protocol as rows;
 use crate::finding::{Agent as Who, Space, Target};
-use crate::protocol::{self, InFlight, Issued};
+use crate::protocol::{self, By, InFlight, Issued};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tilework_abi::cb::COUNTER_MASK;
@@ -25,12 +25,16 @@ use tilework_sim::{
 /// opened: what was written and allocated before is not known to it.
 #[derive(Debug)]
 pub struct CheckObserver {
-    pub(super) reports: Reports,
+    pub(crate) reports: Reports,
     pub(super) tiles: Tiles,
     pub(super) dram: BTreeMap<u8, Dram>,
     pub(super) buffers: Buffers,
     pub(super) firmware: Option<Arc<FirmwareNote>>,
-    pub(super) in_flight: InFlight,
+    pub(crate) in_flight: InFlight,
+    /// Whether state that kernels leave in the coprocessor is of interest.
+    pub(crate) follows_state: bool,
+    /// Stands for every program of a host that tells nothing; none for one that does.
+    pub(super) stranger: Option<Arc<LaunchNote>>,
     /// The number of the next launch.
     launches: u64,
 }
@@ -45,15 +49,24 @@ pub(crate) struct Span {
 impl CheckObserver {
     /// An observer that reports into `checks`.
     pub fn new(checks: Arc<Mutex<Checks>>) -> Self {
+        let reports = Reports::new(checks);
         Self {
-            reports: Reports::new(checks),
+            follows_state: reports.wants(&rows::TENSIX_STATE_LEFT),
+            reports,
             tiles: Tiles::default(),
             dram: BTreeMap::new(),
             buffers: Buffers::default(),
             firmware: None,
             in_flight: InFlight::default(),
+            stranger: None,
             launches: 0,
         }
+    }
+
+    /// An observer of a chip whose host says nothing about buffers, programs and kernels: all code
+    /// is looked at alike, and only what is certain without knowing owners is reported.
+    pub fn of_stranger(checks: Arc<Mutex<Checks>>) -> Self {
+        Self { stranger: Some(Arc::new(LaunchNote::default())), ..Self::new(checks) }
     }
 
     /// The event on a Tensix tile. The tile is taken out meanwhile: other tiles may be looked at.
@@ -88,10 +101,14 @@ impl CheckObserver {
             What::Load { addr, bytes, .. } if is_local(addr) => self.local(tile, (core, actor), addr, bytes, false),
             What::Store { addr, bytes, .. } if is_local(addr) => self.local(tile, (core, actor), addr, bytes, true),
             What::Load { addr, value, .. } => {
-                protocol::looked(tile, core, addr);
-                self.saw_counter(tile, addr, value);
+                protocol::looked(tile, core, addr, &mut self.reports);
+                self.saw_counter(tile, core, addr, value);
             }
-            What::Store { addr, value, .. } => self.stored_counter(tile, core, actor, addr, value),
+            What::Store { addr, value, .. } => {
+                self.set_by_store(tile, core, actor, addr);
+                self.stored_counter(tile, core, actor, addr, value);
+            }
+            What::Tensix { thread, word } if self.follows_state => self.executed(tile, core, actor, (thread, word)),
             What::Atomic { addr, .. } => {
                 tile.cores[core.index()].flush();
                 let span = Span { addr, len: 4 };
@@ -102,6 +119,9 @@ impl CheckObserver {
             }
             What::Fence => tile.cores[core.index()].flush(),
             What::Request(ref request) => self.requested(tile, core, actor, request),
+            What::StaleCode | What::Wrapped { .. } | What::PostLost { .. } | What::Misaligned(_) => {
+                self.rare(tile, By::Core(core), actor, &event.what);
+            }
             _ => {}
         }
     }
@@ -124,6 +144,8 @@ impl CheckObserver {
         }
         if in_kernel {
             self.read_l1(tile, core, actor, span);
+        } else if self.stranger.is_some() {
+            self.reads_null(actor, in_l1(tile.xy, span));
         } else if core == Processor::Brisc {
             self.watch_go(tile, span.addr, span.len, value);
         }
@@ -160,9 +182,9 @@ impl CheckObserver {
         }
     }
 
-    fn saw_counter(&mut self, tile: &mut Tile, addr: u32, value: u32) {
+    fn saw_counter(&mut self, tile: &mut Tile, core: Processor, addr: u32, value: u32) {
         if let Some((counter, number)) = self.counter(tile, addr) {
-            tile.cbs[number].saw(counter, value & COUNTER_MASK);
+            tile.cbs[number].saw(counter, core, value & COUNTER_MASK);
         }
     }
 
@@ -182,8 +204,8 @@ impl CheckObserver {
         if let Some(wrong) = wrong {
             self.report_cb(tile, number, actor, None, &wrong);
         }
-        if let Some((actor, page)) = early {
-            self.report_cb(tile, number, actor, None, &Wrong::NotReceived { page });
+        if let Some((actor, wrong)) = early {
+            self.report_cb(tile, number, actor, None, &wrong);
         }
     }
 
@@ -197,7 +219,7 @@ impl CheckObserver {
         let agent = match unit {
             Unit::Unpacker(number) => Who::Unpacker(number),
             Unit::Packer => Who::Packer(0),
-            Unit::Mover | Unit::Scalar | Unit::Matrix | Unit::Vector => Who::Thread(thread),
+            Unit::Mover | Unit::Scalar | Unit::Matrix | Unit::Vector | Unit::Gate => Who::Thread(thread),
         };
         let actor = Actor::core(tile.xy, core, event.pc, event.at).by(agent);
         let in_kernel = by.is_some_and(|core| tile.cores[core.index()].in_kernel(event.pc));
@@ -223,13 +245,12 @@ impl CheckObserver {
 
     /// A request of a core.
     fn requested(&mut self, tile: &mut Tile, core: Processor, actor: Actor, request: &Request) {
-        let Some(launch) = tile.launch.clone() else { return };
-        if !tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)) {
-            return;
-        }
+        let known = tile.launch.clone();
+        let known = known.filter(|_| tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)));
+        let Some(launch) = known.or_else(|| self.stranger.clone()) else { return };
         let issued = Issued { actor, launch, request: Arc::new(request.clone()) };
         self.in_flight.issue(&mut self.reports, &issued);
-        protocol::started(tile, core, &issued);
+        protocol::started(tile, core, &issued, &self.in_flight);
         let agent = actor.by(issued.agent());
         let len = u32::try_from(request.len).unwrap_or(u32::MAX);
         if let Ok(addr) = u32::try_from(request.local_addr) {
@@ -238,6 +259,9 @@ impl CheckObserver {
                 RequestKind::Read if addr < L1_SIZE => self.write_l1(tile, Some(core), agent, span),
                 RequestKind::Write if addr < L1_SIZE => {
                     self.read_l1(tile, core, agent, span);
+                    if self.stranger.is_some() {
+                        self.reads_null(agent, in_l1(tile.xy, span));
+                    }
                     self.check_written(tile, agent, span, PADDING.min(len));
                 }
                 _ => {}
@@ -250,6 +274,7 @@ impl CheckObserver {
     fn remote(&mut self, tile: &mut Tile, issued: &Issued, agent: Actor, len: u32) {
         let request = &issued.request;
         match request.remote {
+            Spot::Dram(_) if self.stranger.is_some() => {}
             Spot::Dram(bank) => self.reach_dram(issued, agent, bank),
             Spot::Tensix(xy) => {
                 let Ok(addr) = u32::try_from(request.remote_addr) else { return };
@@ -271,7 +296,13 @@ impl CheckObserver {
 
     /// A packet at a Tensix tile.
     fn on_packet(&mut self, tile: &mut Tile, event: &Event) {
-        let What::Arrives(packet) = event.what else { return };
+        let What::Arrives(packet) = event.what else {
+            if let (What::Wrapped { .. }, Agent::Niu(noc)) = (&event.what, event.agent) {
+                let host = Actor { tile: tile.xy, agent: Who::Host, code: None, at: event.at };
+                self.rare(tile, By::Niu(noc), host, &event.what);
+            }
+            return;
+        };
         let issued = self.in_flight.of(packet.id).cloned();
         if let (Ok(addr), true) = (u32::try_from(packet.addr), packet.len > 0)
             && addr < L1_SIZE
@@ -351,7 +382,16 @@ pub(super) fn in_l1(tile: NocXy, span: Span) -> Target {
 
 impl Observer for CheckObserver {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::NOC | Wants::REGISTERS
+        let state = if self.follows_state { Wants::TENSIX } else { Wants::NOTHING };
+        Wants::ACCESSES | Wants::NOC | Wants::REGISTERS | state
+    }
+
+    fn judges(&self) -> bool {
+        self.reports.judges()
+    }
+
+    fn ends(&self) -> bool {
+        self.reports.ends()
     }
 
     fn events(&mut self, events: &[Event]) {

@@ -1,8 +1,8 @@
 //! From what an analyser has seen to a finding: who did it, and for which kernel.
 
-use crate::Checks;
 use crate::catalogue::Row;
 use crate::finding::{Agent, Code, Finding, Place, Target};
+use crate::{Checks, Level};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_abi::noc::NocXy;
@@ -47,6 +47,21 @@ pub(crate) struct Reports {
 impl Reports {
     pub(crate) fn new(checks: Arc<Mutex<Checks>>) -> Self {
         Self { checks, known: HashMap::new() }
+    }
+
+    /// Whether findings of this kind are wanted.
+    pub(crate) fn wants(&self, check: &'static Row) -> bool {
+        self.checks.lock().is_ok_and(|checks| checks.wants(check))
+    }
+
+    /// Whether a finding may end the run.
+    pub(crate) fn judges(&self) -> bool {
+        self.checks.lock().is_ok_and(|checks| checks.policy().level() == Level::Error)
+    }
+
+    /// Whether a finding ends the run.
+    pub(crate) fn ends(&self) -> bool {
+        self.checks.lock().is_ok_and(|checks| checks.ends())
     }
 
     /// Reports something that `actor` did to `target`. The words are only made for the first of

@@ -241,6 +241,7 @@ fn code_null_and_firmware_are_not_written() {
 fn a_circular_buffer_overrun() {
     let mut bench = Bench::new();
     let (received, acked) = (received_addr(WORKER.cb_stream, 0), acked_addr(WORKER.cb_stream, 0));
+    bench.ncrisc(What::Load { addr: acked, bytes: 4, value: 0, cached: false });
     for count in 1..=2 {
         bench.ncrisc(store(CB + 64 * (count - 1), 7));
         bench.ncrisc(store(received, count));

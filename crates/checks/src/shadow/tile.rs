@@ -3,8 +3,10 @@
 
 use super::cbs::Cb;
 use super::observer::Span;
+use super::report::Actor;
 use super::written::{Shadow, Written};
 use crate::finding::Place;
+use crate::protocol::{Ids, State};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -159,6 +161,10 @@ pub(crate) struct Tile {
     pub is_queue: bool,
     /// Whether a kernel of another tile has written here since the program began.
     pub was_told: bool,
+    /// The transaction ids that the program uses.
+    pub ids: Ids,
+    /// What kernels have set in the coprocessor.
+    pub state: State,
 }
 
 impl Tile {
@@ -173,6 +179,8 @@ impl Tile {
             cbs: Vec::new(),
             is_queue: false,
             was_told: false,
+            ids: Ids::default(),
+            state: State::default(),
         }
     }
 
@@ -185,6 +193,11 @@ impl Tile {
                 state.written(addr, len, &by);
             }
         }
+    }
+
+    /// Whether it is the kernel of this core that does something.
+    pub(crate) fn in_kernel(&self, core: Processor, actor: Actor) -> bool {
+        actor.code.is_some_and(|code| self.cores[core.index()].in_kernel(code.pc))
     }
 
     /// Whether no other tile of the program can have told this one anything.
@@ -226,6 +239,7 @@ impl Tile {
         self.number = number.unwrap_or_default();
         self.launch = launch;
         self.was_told = false;
+        self.ids = Ids::default();
     }
 
     /// The program is done.

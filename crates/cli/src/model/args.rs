@@ -1,8 +1,11 @@
 //! Options that only compiled models have.
 
+use crate::args::EngineName;
+use crate::board_option::BoardOption;
 use crate::comparison::ToleranceArgs;
 use crate::kinds::Verb;
 use clap::ValueEnum;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// How a compiled model is read, and which of its programs is meant.
@@ -42,6 +45,21 @@ pub struct Axes {
     pub axes: String,
 }
 
+/// On what a compiled model runs, if on the chip.
+#[derive(clap::Args, Debug)]
+pub struct OnChipArgs {
+    #[command(flatten)]
+    pub board: BoardOption,
+    /// Threads that run the chip's tiles when many of them are busy; one for each processor of the
+    /// machine unless given. Results and cycles do not depend on it.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Refuse operations that the chip has no program for. Without this the host computes them, and
+    /// the report says which and why.
+    #[arg(long)]
+    pub strict: bool,
+}
+
 /// Which files are read.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct SchemaArgs {
@@ -56,6 +74,8 @@ pub struct SchemaArgs {
 pub struct ModelRunArgs {
     #[command(flatten)]
     pub model: ModelArgs,
+    #[command(flatten)]
+    pub on_chip: OnChipArgs,
     /// Also write the results of operation N of the program, or of all operations, to the output
     /// folder.
     #[arg(long, value_name = "N|all", value_parser = parse_dump)]
@@ -81,6 +101,12 @@ pub struct ModelCheckArgs {
     pub tolerance: ToleranceArgs,
     #[command(flatten)]
     pub model: ModelArgs,
+    /// What runs it: the chip if it has programs for all operations, otherwise native, unless
+    /// given.
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineName>,
+    #[command(flatten)]
+    pub on_chip: OnChipArgs,
 }
 
 /// What of a compiled model is shown.

@@ -1,7 +1,8 @@
 //! `tilework check`: a program with given inputs against expected outputs.
 
 use super::args::{ModelCheckArgs, RoundingName};
-use super::{bisect, choose, inputs, open, run, session, supported, tensors};
+use super::engine::{Session, session};
+use super::{bisect, choose, inputs, open, run, supported, tensors};
 use crate::answer::Answer;
 use crate::args::{ArraySource, Input};
 use crate::array::Array;
@@ -10,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use serde::Serialize;
 use std::io::Write;
 use std::path::Path;
-use tilework_engine::{RunError, Session, Tolerance, Value};
+use tilework_engine::{RunError, Tolerance, Value};
 use tilework_model::Model;
 use tilework_ops::Tensor;
 use tilework_ops::mesh::Placements;
@@ -81,7 +82,7 @@ pub(super) fn ready<'m>(
     rounding: RoundingName,
 ) -> Outcome<(Session<'m>, usize, Vec<Value>)> {
     let expect = expected(own)?;
-    let mut session = session(model, &own.model, rounding)?;
+    let mut session = session(model, &own.model, rounding, own.engine, &own.on_chip)?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let count = session.inputs(program).map_err(run::failure)?.len();

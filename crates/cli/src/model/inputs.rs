@@ -1,13 +1,14 @@
 //! The inputs of a run: arrays of files, or random numbers.
 
 use super::args::Axes;
+use super::engine::Session;
 use super::tensors;
 use crate::args::{ArraySource, Input};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{open, wrong};
 use tilework_engine::inputs::{Given, Key};
 use tilework_engine::sharding::placements;
-use tilework_engine::{InputInfo, Session, Value};
+use tilework_engine::{InputInfo, Value};
 use tilework_model::common::DataType;
 use tilework_ops::mesh::Mesh;
 use tilework_ops::{DType, Shape, Tensor, rand};

@@ -3,8 +3,10 @@
 mod args;
 mod bisect;
 mod check;
+mod engine;
 mod inputs;
 mod native;
+mod on_chip;
 mod run;
 mod show;
 pub mod tensors;
@@ -17,10 +19,11 @@ use crate::args::{CheckArgs, RunArgs, ShowArgs};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::kinds::{About, Kind, Request};
-use args::{ModelArgs, ModelCheckArgs, ModelRunArgs, ModelShowArgs, SchemaArgs};
+use args::{ModelCheckArgs, ModelRunArgs, ModelShowArgs, SchemaArgs};
+use engine::Session;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tilework_engine::{Engine, Options as EngineOptions, Reason, Rounding, RunError, Session};
+use tilework_engine::{Machine, Reason, RunError};
 use tilework_model::{MAX_FILE_BYTES, Model, Options};
 use tilework_text::plain;
 
@@ -60,20 +63,8 @@ fn open(path: &Path, schema: SchemaArgs) -> Outcome<Model> {
     Model::of_file(path, bytes, options).map_err(|e| Failure::usage(e.to_string()).of_file(path))
 }
 
-/// A session of the native engine with a model.
-fn session<'m>(model: &'m Model, args: &ModelArgs, rounding: RoundingName) -> Outcome<Session<'m>> {
-    crate::limits::start_threads()?;
-    let rounding = match rounding {
-        RoundingName::Operations => Rounding::Operations,
-        RoundingName::Ends => Rounding::Ends,
-    };
-    let native_code = if args.allow_native_code { Some(native::host(model)?) } else { None };
-    let options = EngineOptions { native_code, rounding, ..EngineOptions::default() };
-    Engine::native(options).session(model).map_err(run::refusal)
-}
-
 /// The program to use: by index or name; the first unless given.
-fn choose(session: &Session<'_>, entry: Option<&str>) -> Outcome<usize> {
+fn choose<M: Machine>(session: &tilework_engine::Session<'_, M>, entry: Option<&str>) -> Outcome<usize> {
     let programs = session.programs();
     let Some(entry) = entry else { return Ok(0) };
     let found = match entry.parse::<usize>() {

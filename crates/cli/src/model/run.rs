@@ -1,10 +1,12 @@
 //! `tilework run` of a compiled model.
 
 use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
+use super::engine::{self, Session};
+use super::on_chip::ChipReport;
 use super::watch::{Dump, Watch, is_dump};
-use super::{choose, inputs, open, session, supported, tensors};
+use super::{choose, inputs, open, supported, tensors};
 use crate::answer::Answer;
-use crate::args::{EngineName, RunArgs};
+use crate::args::RunArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
 use crate::targets::Targets;
@@ -14,20 +16,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tilework_engine::sharding::placements;
-use tilework_engine::{Profile, Reason, RunError, RunResult, Session, Value};
+use tilework_engine::{Profile, Reason, RunError, RunResult, Value};
 use tilework_model::ttnn::OpKind;
 use tilework_ops::mesh::Placements;
 use tilework_text::plain;
 
 /// Runs a program of a model and reports.
 pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
-    if args.engine == Some(EngineName::Device) {
-        let why = "compiled models run on the native engine only, so far";
-        return Err(Failure::option("--engine", format_args!(" device: {why}")));
-    }
     let started = Instant::now();
     let model = open(&args.program, own.model.schema)?;
-    let mut session = session(&model, &own.model, own.model.rounding.unwrap_or(RoundingName::Operations))?;
+    let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
+    let mut session = engine::session(&model, &own.model, rounding, args.engine, &own.on_chip)?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input, &own.model.shard)?;
@@ -58,12 +57,13 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let report = ModelReport {
         program: info.name,
         file: args.program.display().to_string(),
-        engine: "native",
+        engine: session.machine().name(),
         operations: ran.operations,
         peak_bytes: ran.peak_bytes,
         run_seconds,
         host_seconds: started.elapsed().as_secs_f64(),
         outputs,
+        chip: ChipReport::of(session.machine(), own.profile),
         profile: own.profile.then(|| times(&watch)),
     };
     Ok(Answer::new(report, ModelReport::text))
@@ -202,6 +202,9 @@ struct ModelReport {
     /// The same with reading and writing of files.
     host_seconds: f64,
     outputs: BTreeMap<String, OutputFile>,
+    /// What the chip did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chip: Option<ChipReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Times>,
 }
@@ -253,13 +256,17 @@ where
 
 impl ModelReport {
     fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(out, "{} on the native engine", plain(&self.program))?;
+        let on = if self.engine == "chip" { "chip" } else { "native engine" };
+        writeln!(out, "{} on the {on}", plain(&self.program))?;
         writeln!(out, "  operations       {}", self.operations)?;
         writeln!(out, "  peak memory      {:.1} MiB of tensors", self.peak_bytes as f64 / f64::from(1 << 20))?;
         writeln!(out, "  host time        {:.3} s, {:.3} s with files", self.run_seconds, self.host_seconds)?;
         for (name, output) in &self.outputs {
             let shape = crate::array::shape_text(&output.shape);
             writeln!(out, "  {name:<16} {} {shape} {}", output.dtype, output.file)?;
+        }
+        if let Some(chip) = &self.chip {
+            chip.text(out)?;
         }
         match &self.profile {
             Some(times) => profile(times, out),

@@ -30,7 +30,7 @@ use tilework_timeline::Timeline;
 
 /// Runs programs of a netlist and reports.
 pub fn run(args: &RunArgs, own: &NetlistRunArgs) -> Outcome<Answer> {
-    if args.engine == Some(EngineName::Device) {
+    if args.engine == Some(EngineName::Chip) {
         return Err(Failure::option("--engine", " device: netlists run in host arithmetic (native) only"));
     }
     own.drive.refuse_idle()?;

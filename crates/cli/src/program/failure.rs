@@ -6,8 +6,7 @@ use super::plan::Plan;
 use crate::failure::Failure;
 use serde::Serialize;
 use std::path::Path;
-use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::Processor;
+use tilework_checks::data::{TileData, core_name};
 use tilework_runtime::elf::SourceFrame;
 use tilework_runtime::explain::{
     BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
@@ -94,25 +93,6 @@ pub fn not_started(failure: Failure, firmware: Option<&Path>) -> Failure {
             )
         }),
         _ => failure,
-    }
-}
-
-/// A tile by its coordinates.
-#[derive(Serialize, Debug)]
-pub struct TileData {
-    x: u8,
-    y: u8,
-}
-
-impl TileData {
-    /// A tile.
-    pub fn of(xy: NocXy) -> Self {
-        Self { x: xy.x, y: xy.y }
-    }
-
-    /// Several tiles.
-    pub fn all(tiles: &[NocXy]) -> Vec<Self> {
-        tiles.iter().copied().map(Self::of).collect()
     }
 }
 
@@ -320,11 +300,6 @@ fn busy_core(core: &BusyCore) -> BusyData<'_> {
         pc: core.pc,
         source: core.location.as_ref().map(frames),
     }
-}
-
-/// The core as program files name it: `brisc`.
-pub fn core_name(core: Processor) -> String {
-    core.name().to_lowercase()
 }
 
 /// `undefined behaviour` as one word: `undefined_behaviour`.

@@ -1,17 +1,15 @@
 //! Findings of a run with their source lines, as text and as data. docs/report.md lists the keys.
 
-use super::failure::{TileData, core_name};
 use crate::chip::Device;
 use crate::failure::{Failure, Outcome};
 use crate::sdk::is_library;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_abi::noc::NocXy;
-use tilework_checks::{
-    Agent, Allow, Checks, Code, Finding, Frame, Level, Place, Policy, RaceObserver, Source, Space, TellAll, Told,
-};
+pub use tilework_checks::data::FindingData;
+use tilework_checks::{Allow, Checks, Code, Frame, Level, Place, Policy, RaceObserver, Source, TellAll, Told};
 use tilework_runtime::CodePlace;
 
 /// The findings of a run while it goes on: the chip's observers report into it, the command reads.
@@ -35,62 +33,14 @@ pub struct ChecksReport {
     pub unused_allow: Vec<String>,
     /// How often something was found when there were too many findings to keep.
     pub left_out: u64,
+    /// The chip's cycle at which the first error has ended the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
     #[serde(skip)]
     text: String,
     /// How many of the findings are errors.
     #[serde(skip)]
     errors: usize,
-}
-
-/// A finding. The fields are those of the JSON form, in their order.
-#[derive(Serialize, Debug)]
-pub struct FindingData {
-    id: &'static str,
-    about: &'static str,
-    certainty: &'static str,
-    what: String,
-    #[serde(flatten)]
-    place: PlaceData,
-    /// The other side, of a race or of who wrote the bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    other: Option<PlaceData>,
-    /// Of a race: what would have ordered the two.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<String>,
-    count: u64,
-    tiles: Vec<TileData>,
-}
-
-/// Who did something, where and when.
-#[derive(Serialize, Debug)]
-struct PlaceData {
-    tile: TileData,
-    agent: String,
-    core: Option<String>,
-    pc: Option<u32>,
-    cycle: u64,
-    #[serde(flatten)]
-    access: Option<AccessData>,
-    runs: Option<String>,
-    source: Option<Vec<SourceData>>,
-}
-
-/// The bytes of an access.
-#[derive(Serialize, Debug)]
-struct AccessData {
-    memory: &'static str,
-    memory_tile: TileData,
-    address: u64,
-    bytes: u32,
-}
-
-/// A function, and where in it.
-#[derive(Serialize, Debug)]
-struct SourceData {
-    function: String,
-    file: Option<String>,
-    line: Option<u32>,
-    column: Option<u32>,
 }
 
 /// Looks instructions up, those that many findings share once.
@@ -158,21 +108,17 @@ pub fn report(device: &mut Device, checks: &Shared, races: Option<&Races>) -> Op
         Told::new(finding.clone(), source, other)
     });
     let told: Vec<Told> = told.collect();
-    Some(ChecksReport::of(policy, told, checks.left_out()))
+    let ended = checks.ends().then(|| device.statistics().chip.map(|counts| counts.cycles)).flatten();
+    Some(ChecksReport::of(policy, told, checks.left_out(), ended))
 }
 
-/// Whether the run is to be ended: something was found that is an error wherever it is. What may be
-/// allowed at its place is judged at the end of the run, when places are known.
+/// Whether the run is to be ended. The built-in chip stops by itself, this is for its debugger.
 pub fn ends(checks: &Shared) -> bool {
-    let checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
-    let policy = checks.policy();
-    let by_place = |finding: &Finding| policy.allow().iter().any(|allow| allow.check == finding.check);
-    let is_error = |finding: &Finding| policy.level_of(&Told::new(finding.clone(), None, None)) == Level::Error;
-    checks.findings().iter().any(|finding| is_error(finding) && !by_place(finding))
+    checks.lock().unwrap_or_else(PoisonError::into_inner).ends()
 }
 
 impl ChecksReport {
-    fn of(policy: &Policy, told: Vec<Told>, left_out: u64) -> Self {
+    fn of(policy: &Policy, told: Vec<Told>, left_out: u64, ended_at: Option<u64>) -> Self {
         let all = TellAll::of(policy, told, left_out);
         let errors = all.findings.iter().filter(|told| policy.level_of(told) == Level::Error).count();
         let level = if policy.level() == Level::Error { "error" } else { "warn" };
@@ -182,7 +128,8 @@ impl ChecksReport {
             allowed: all.allowed,
             unused_allow: all.unused.iter().map(Allow::to_string).collect(),
             left_out: all.left_out,
-            text: text(&all),
+            ended_at,
+            text: text(&all, ended_at),
             errors,
             findings: Vec::new(),
         };
@@ -201,106 +148,16 @@ impl ChecksReport {
     }
 }
 
-fn text(all: &TellAll) -> String {
-    let TellAll { findings, allowed, unused, left_out } = all;
-    let mut out = String::new();
+fn text(all: &TellAll, ended_at: Option<u64>) -> String {
+    let mut out = all.to_string();
     // Writing into a string cannot fail.
-    let _ = match (findings.len(), allowed) {
-        (0, 0) => Ok(()),
-        (0, n) => writeln!(out, "no findings but for {n} that are allowed"),
-        (n, 0) => writeln!(out, "findings: {n}"),
-        (n, allowed) => writeln!(out, "findings: {n}, and {allowed} that are allowed"),
-    };
-    for told in findings {
-        let _ = writeln!(out, "{told}\n  tilework explain {} says more", told.finding.check.id);
+    if let Some(cycle) = ended_at {
+        let _ = writeln!(out, "the run was ended at cycle {cycle}");
     }
-    if *left_out > 0 {
-        let _ = writeln!(out, "and {left_out} more, which are only counted");
-    }
-    for allow in unused {
+    for allow in &all.unused {
         let _ = writeln!(out, "--allow {allow} was not needed");
     }
     out
-}
-
-impl FindingData {
-    /// What makes it the same finding in another run.
-    pub fn key(&self) -> (&'static str, Option<&str>, Option<u32>) {
-        (self.id, self.place.core.as_deref(), self.place.pc)
-    }
-
-    fn of(told: Told) -> Self {
-        let Told { finding, source, other_source, tiles } = told;
-        let Finding { check, place, what, other, missing, count } = finding;
-        Self {
-            id: check.id,
-            about: check.kind.name(),
-            certainty: check.certainty.name(),
-            what,
-            place: PlaceData::of(&place, source),
-            other: other.map(|other| PlaceData::of(&other, other_source)),
-            missing,
-            count,
-            tiles: TileData::all(&tiles),
-        }
-    }
-}
-
-impl fmt::Display for FindingData {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.id, self.what)
-    }
-}
-
-impl PlaceData {
-    fn of(place: &Place, source: Option<Source>) -> Self {
-        let access = place.target.map(|target| AccessData {
-            memory: memory(target.space),
-            memory_tile: TileData::of(target.tile),
-            address: target.addr,
-            bytes: target.bytes,
-        });
-        let runs = source.as_ref().map(|source| source.runs.clone());
-        let frame = |Frame { function, line, column }: Frame| {
-            let (file, line) = line.unzip();
-            SourceData { function, file, line, column }
-        };
-        let source = source.map(|source| source.frames.into_iter().map(frame).collect());
-        Self {
-            tile: TileData::of(place.tile),
-            agent: agent(place.agent),
-            core: place.code.map(|code| core_name(code.core)),
-            pc: place.code.map(|code| code.pc),
-            cycle: place.cycle,
-            access,
-            runs,
-            source,
-        }
-    }
-}
-
-/// An agent as one word: `brisc`, `noc_0_read`, `unpacker_1`.
-fn agent(agent: Agent) -> String {
-    match agent {
-        Agent::Core(core) => core_name(core),
-        Agent::NocRead(noc) => format!("noc_{noc}_read"),
-        Agent::NocWrite(noc) => format!("noc_{noc}_write"),
-        Agent::NocAtomic(noc) => format!("noc_{noc}_atomic"),
-        Agent::Unpacker(unit) => format!("unpacker_{unit}"),
-        Agent::Packer(unit) => format!("packer_{unit}"),
-        Agent::Thread(thread) => format!("thread_{thread}"),
-        Agent::Host => "host".to_owned(),
-    }
-}
-
-/// A kind of memory as one word.
-fn memory(space: Space) -> &'static str {
-    match space {
-        Space::L1 => "l1",
-        Space::Local(_) => "local",
-        Space::Dram => "dram",
-        Space::Registers => "registers",
-    }
 }
 
 #[cfg(test)]
@@ -309,7 +166,7 @@ mod tests {
     use serde_json::{Value, json};
     use tilework_abi::tensix::Processor;
     use tilework_checks::catalogue::{memory, protocol, races};
-    use tilework_checks::{Row, Target, Word};
+    use tilework_checks::{Agent, Row, Space, Target, Word};
     use tilework_runtime::SourceLocation;
     use tilework_runtime::elf::SourceFrame;
 

@@ -40,11 +40,7 @@ pub struct BundleArgs {
 
 /// Reads a word of `--checks`.
 fn word(text: &str) -> Result<Word, String> {
-    let known = Word::ALL.iter().find(|(name, ..)| *name == text);
-    known.map(|(_, word, _)| *word).ok_or_else(|| {
-        let all: Vec<String> = Word::ALL.iter().map(|(name, _, what)| format!("{name} ({what})")).collect();
-        format!("expected {}", all.join(", "))
-    })
+    Word::parse(text).map_err(|error| error.to_string())
 }
 
 fn allow(text: &str) -> Result<Allow, String> {

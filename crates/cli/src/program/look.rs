@@ -26,7 +26,7 @@ pub struct LookArgs {
     pub trace_cycles: Option<Window>,
     /// Write only these tiles of the timeline, as x-y with commas between them, and what their
     /// requests reach.
-    #[arg(long, value_name = "TILES", value_delimiter = ',', value_parser = tile)]
+    #[arg(long, value_name = "TILES", value_delimiter = ',', value_parser = tilework_profile::tile)]
     pub trace_tiles: Vec<NocXy>,
     /// Also write a page with the load of tiles, links and DRAM banks over time, the buffers, and
     /// what the run failed with. Needs the built-in chip.
@@ -39,17 +39,7 @@ pub struct LookArgs {
 pub struct Window(Range<Cycle>);
 
 fn cycles(text: &str) -> Result<Window, String> {
-    let number = |text: &str, usual| if text.is_empty() { Some(usual) } else { text.parse().ok() };
-    let ends = text.split_once("..").and_then(|(from, to)| Some((number(from, 0)?, number(to, Cycle::MAX)?)));
-    match ends {
-        Some((from, to)) if from < to => Ok(Window(from..to)),
-        _ => Err("expected A..B with A before B; either may be left out".to_owned()),
-    }
-}
-
-fn tile(text: &str) -> Result<NocXy, String> {
-    let xy = text.split_once('-').and_then(|(x, y)| Some(NocXy::new(x.parse().ok()?, y.parse().ok()?)));
-    xy.ok_or_else(|| "expected the tile's column and row as x-y".to_owned())
+    tilework_profile::cycles(text).map(Window)
 }
 
 impl LookArgs {

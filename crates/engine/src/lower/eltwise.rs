@@ -199,7 +199,8 @@ pub(super) fn dropout<'m>(op: &'m DropoutOp, lowering: &mut Lowering<'m>) -> Low
         // Results differ between devices even for identical inputs.
         Action::Collective(Box::new(move |values| {
             let drop = |device: usize| {
-                let args = Args::of(values, device);
+                let tensors: Vec<&Tensor> = values.iter().map(|value| value.on(device)).collect();
+                let args = Args::of(&tensors);
                 ops::dropout(&args[input], op.prob, op.scale, op.seed.wrapping_add(device as u32), out)
             };
             Ok(Value::shards((0..devices).map(drop).collect()).into_iter().collect())

@@ -97,12 +97,12 @@ pub(crate) enum Write {
 
 /// The tensors that an operation reads on one device.
 pub(crate) struct Args<'a> {
-    tensors: Vec<&'a Tensor>,
+    tensors: &'a [&'a Tensor],
 }
 
 impl<'a> Args<'a> {
-    pub(crate) fn of(values: &[&'a Value], device: usize) -> Self {
-        Self { tensors: values.iter().map(|value| value.on(device)).collect() }
+    pub(crate) fn of(tensors: &'a [&'a Tensor]) -> Self {
+        Self { tensors }
     }
 
     /// An optional tensor.
@@ -112,7 +112,7 @@ impl<'a> Args<'a> {
 
     /// All of them in order.
     pub(crate) fn all(&self) -> &[&'a Tensor] {
-        &self.tensors
+        self.tensors
     }
 }
 

@@ -92,6 +92,39 @@ impl<'m> Plan<'m> {
     }
 }
 
+/// An operation of a plan, for those who want to know beforehand what a machine will do.
+#[derive(Clone, Debug)]
+pub struct Outline<'m> {
+    /// Where it is.
+    pub place: OperationPlace,
+    /// The operation.
+    pub operation: &'m Operation,
+    /// The tensors that it reads.
+    pub reads: Vec<&'m TensorRef>,
+    /// The tensors that it makes or changes.
+    pub writes: Vec<&'m TensorRef>,
+    /// Whether a machine carries it out ([`Machine::operate`](crate::Machine::operate)); calls,
+    /// names that end and messages are the engine's own.
+    pub carried: bool,
+    /// Whether it passes its operand on as it is.
+    pub passes: bool,
+}
+
+impl<'m> Plan<'m> {
+    /// All operations, program by program.
+    pub(crate) fn outline(&self) -> Vec<Outline<'m>> {
+        let of = |planned: &Planned<'m>, step: &Step<'m>| Outline {
+            place: planned.place(step),
+            operation: step.operation,
+            reads: step.reads.clone(),
+            writes: step.writes.iter().map(|write| write.tensor).collect(),
+            carried: matches!(step.action, Action::Compute(_) | Action::Pass { .. }),
+            passes: matches!(step.action, Action::Pass { .. }),
+        };
+        self.all().flat_map(|planned| planned.steps.iter().map(move |step| of(planned, step))).collect()
+    }
+}
+
 impl Planned<'_> {
     /// The place of one of its operations.
     pub(crate) fn place(&self, step: &Step<'_>) -> OperationPlace {

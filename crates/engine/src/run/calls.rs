@@ -3,28 +3,30 @@
 use std::collections::BTreeMap;
 
 use tilework_model::ttnn::TensorRef;
+use tilework_ops::Tensor;
 
+use crate::describe::Stated;
 use crate::error::{Reason, RunError, Subject};
-use crate::inputs;
-use crate::ledger::address;
 use crate::lower::{Bound, Call, Loop, LoopCount, TracedCall};
+use crate::machine::{Held, Machine};
 use crate::plan::{Planned, Step};
 use crate::run::pool::Pool;
 use crate::run::{Finished, Runner};
 use crate::value::Value;
 
-impl<'m> Runner<'_, 'm> {
+impl<'m, M: Machine> Runner<'_, 'm, M> {
     /// Results of an operation that calls other programs.
     pub(super) fn call(
         &mut self,
         planned: &Planned<'m>,
         step: &Step<'m>,
         call: &Call<'m>,
-        pool: &mut Pool<'m>,
+        pool: &mut Pool<'m, M::Tensor>,
         depth: usize,
-    ) -> Result<Vec<Value>, RunError> {
+    ) -> Result<Vec<Value<M::Tensor>>, RunError> {
         let failed = |reason| RunError::new(Subject::Operation(planned.place(step)), reason);
-        let inputs: Option<Vec<Value>> = step.reads.iter().map(|tensor| pool.get(tensor.global_id).cloned()).collect();
+        let inputs: Option<Vec<Value<M::Tensor>>> =
+            step.reads.iter().map(|tensor| pool.get(tensor.global_id).cloned()).collect();
         let inputs = inputs.ok_or_else(|| failed(Reason::Value("an operand is missing".into())))?;
         let mut caller = Caller { runner: self, planned, step, depth: depth + 1 };
         let Finished { outputs, changed } = match call {
@@ -42,22 +44,29 @@ impl<'m> Runner<'_, 'm> {
 }
 
 /// An operation that calls other programs.
-struct Caller<'c, 'r, 'm> {
-    runner: &'c mut Runner<'r, 'm>,
+struct Caller<'c, 'r, 'm, M: Machine> {
+    runner: &'c mut Runner<'r, 'm, M>,
     planned: &'c Planned<'m>,
     step: &'c Step<'m>,
     depth: usize,
 }
 
-impl Caller<'_, '_, '_> {
+impl<M: Machine> Caller<'_, '_, '_, M> {
     /// Tensors in the element types that a program states for its inputs.
-    fn fitted(&self, program: usize, values: Vec<Value>) -> Vec<Value> {
-        let Some(planned) = self.runner.plan.get(program) else { return values };
-        let stated = |(value, input): (&Value, &TensorRef)| inputs::kept(value, input, self.runner.options.rounding);
-        values.iter().zip(&planned.program.inputs).map(stated).collect()
+    fn fitted(&mut self, program: usize, values: Vec<Value<M::Tensor>>) -> Result<Vec<Value<M::Tensor>>, RunError> {
+        let Some(planned) = self.runner.plan.get(program) else { return Ok(values) };
+        values.iter().zip(&planned.program.inputs).map(|(value, input)| self.kept(value, input)).collect()
     }
 
-    fn run(&mut self, program: usize, inputs: Vec<Value>) -> Result<Finished, RunError> {
+    /// A value in the element type that such a tensor has while the program runs.
+    fn kept(&mut self, value: &Value<M::Tensor>, tensor: &TensorRef) -> Result<Value<M::Tensor>, RunError> {
+        let Ok(stated) = Stated::of(&tensor.desc) else { return Ok(value.clone()) };
+        let dtype = stated.under(self.runner.options.rounding).dtype;
+        let cast = value.try_map(|held| self.runner.machine.cast(held, dtype, tensor));
+        cast.map_err(|reason| self.failed(reason))
+    }
+
+    fn run(&mut self, program: usize, inputs: Vec<Value<M::Tensor>>) -> Result<Finished<M::Tensor>, RunError> {
         let (planned, step) = (self.planned, self.step);
         self.runner.program(program, inputs, self.depth).map_err(|error| error.called_from(planned.place(step)))
     }
@@ -66,13 +75,23 @@ impl Caller<'_, '_, '_> {
         RunError::new(Subject::Operation(self.planned.place(self.step)), reason)
     }
 
+    /// A tensor as an array of the host.
+    fn array(&mut self, value: &Value<M::Tensor>) -> Result<Tensor, RunError> {
+        self.runner.machine.give(value.on(0)).map_err(|reason| self.failed(reason))
+    }
+
     /// The first integer of a tensor.
-    fn number(&self, value: &Value, what: &str) -> Result<i64, RunError> {
-        let number = value.on(0).to_i64().first().copied();
+    fn number(&mut self, value: &Value<M::Tensor>, what: &str) -> Result<i64, RunError> {
+        let number = self.array(value)?.to_i64().first().copied();
         number.ok_or_else(|| self.failed(Reason::Value(format!("{what} is a tensor without elements"))))
     }
 
-    fn cached(&mut self, program: usize, hash: &str, inputs: Vec<Value>) -> Result<Finished, RunError> {
+    fn cached(
+        &mut self,
+        program: usize,
+        hash: &str,
+        inputs: Vec<Value<M::Tensor>>,
+    ) -> Result<Finished<M::Tensor>, RunError> {
         let outputs = match self.runner.cache.find(program, hash, &inputs) {
             Some(outputs) => outputs,
             None => {
@@ -82,7 +101,7 @@ impl Caller<'_, '_, '_> {
             }
         };
         for value in &outputs {
-            if self.runner.kept.insert(address(value.on(0)), value.clone()).is_none() {
+            if self.runner.kept.insert(value.on(0).address(), value.clone()).is_none() {
                 self.runner.ledger.add(value);
             }
         }
@@ -90,7 +109,7 @@ impl Caller<'_, '_, '_> {
     }
 
     /// An index beyond the branches selects the last one.
-    fn case(&mut self, branches: &[usize], mut inputs: Vec<Value>) -> Result<Finished, RunError> {
+    fn case(&mut self, branches: &[usize], mut inputs: Vec<Value<M::Tensor>>) -> Result<Finished<M::Tensor>, RunError> {
         let index = self.number(&inputs.remove(0), "the index")?;
         let chosen = usize::try_from(index).ok().and_then(|index| branches.get(index)).or(branches.last());
         let Some(&program) = chosen else { return Err(self.failed(Reason::Value("no branches".into()))) };
@@ -100,7 +119,7 @@ impl Caller<'_, '_, '_> {
         Ok(finished)
     }
 
-    fn repeat(&mut self, by: &Loop, mut inputs: Vec<Value>) -> Result<Finished, RunError> {
+    fn repeat(&mut self, by: &Loop, mut inputs: Vec<Value<M::Tensor>>) -> Result<Finished<M::Tensor>, RunError> {
         let mut changed = BTreeMap::new();
         let mut left = match by.count {
             LoopCount::While(_) => None,
@@ -112,11 +131,8 @@ impl Caller<'_, '_, '_> {
                 (Some(left), _) => *left -= 1,
                 (None, LoopCount::While(condition)) => {
                     let finished = self.run(condition, inputs.clone())?;
-                    let goes_on = finished
-                        .outputs
-                        .first()
-                        .is_some_and(|value| value.on(0).to_f32().first().is_some_and(|&truth| truth != 0.0));
-                    if !goes_on {
+                    let truth = finished.outputs.first().map(|value| self.array(value)).transpose()?;
+                    if !truth.is_some_and(|truth| truth.to_f32().first().is_some_and(|&truth| truth != 0.0)) {
                         break;
                     }
                 }
@@ -137,8 +153,8 @@ impl Caller<'_, '_, '_> {
     }
 
     /// Number of iterations from the first below the second in steps of the third.
-    fn iterations(&self, bounds: [Bound; 3], inputs: &[Value]) -> Result<u64, RunError> {
-        let number = |bound, what| match bound {
+    fn iterations(&mut self, bounds: [Bound; 3], inputs: &[Value<M::Tensor>]) -> Result<u64, RunError> {
+        let mut number = |bound, what| match bound {
             Bound::Number(number) => Ok(i128::from(number)),
             Bound::Input(index) => self.number(&inputs[index], what).map(i128::from),
         };
@@ -152,7 +168,7 @@ impl Caller<'_, '_, '_> {
         Ok(u64::try_from(count / step).unwrap_or(u64::MAX))
     }
 
-    fn traced(&mut self, by: &TracedCall, given: Vec<Value>) -> Result<Finished, RunError> {
+    fn traced(&mut self, by: &TracedCall, given: Vec<Value<M::Tensor>>) -> Result<Finished<M::Tensor>, RunError> {
         let of = |device: bool| given.iter().zip(&by.on_device).enumerate().filter(move |(_, (_, on))| **on == device);
         let resident = of(true).map(|(_, (value, _))| value.clone()).collect();
         let mut slots = self.run(by.allocate, resident)?.outputs;
@@ -160,9 +176,9 @@ impl Caller<'_, '_, '_> {
         for (position, (value, _)) in of(true) {
             slots[position] = value.clone();
         }
-        let staged: Vec<Value> = of(false).map(|(_, (value, _))| value.clone()).collect();
+        let staged: Vec<Value<M::Tensor>> = of(false).map(|(_, (value, _))| value.clone()).collect();
         let before = staged.len();
-        let taken = self.fitted(by.capture, staged.into_iter().chain(slots.iter().cloned()).collect());
+        let taken = self.fitted(by.capture, staged.into_iter().chain(slots.iter().cloned()).collect())?;
         let finished = self.run(by.capture, taken)?;
         let mut changed = BTreeMap::new();
         for (position, value) in finished.changed {
@@ -172,9 +188,9 @@ impl Caller<'_, '_, '_> {
             }
             slots[slot] = value;
         }
-        let (results, rounding) = (slots.split_off(given.len()), self.runner.options.rounding);
+        let results = slots.split_off(given.len());
         let stated = results.iter().zip(&self.step.writes);
-        let outputs = stated.map(|(value, write)| inputs::kept(value, write.tensor, rounding)).collect();
+        let outputs = stated.map(|(value, write)| self.kept(value, write.tensor)).collect::<Result<_, _>>()?;
         Ok(Finished { outputs, changed })
     }
 }

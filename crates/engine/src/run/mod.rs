@@ -13,7 +13,8 @@ use crate::cache::Cache;
 use crate::describe::Stated;
 use crate::error::{Reason, RunError, Subject};
 use crate::ledger::Ledger;
-use crate::lower::{Action, Args, Compute, Write};
+use crate::lower::{Action, Args, Write};
+use crate::machine::{How, Machine, Work};
 use crate::observe::{Event, Flow, Observer, Output};
 use crate::plan::{Plan, Planned, Step, role};
 use crate::session::Options;
@@ -22,28 +23,34 @@ use crate::value::Value;
 use pool::Pool;
 
 /// Result of a program.
-pub(crate) struct Finished {
-    pub(crate) outputs: Vec<Value>,
+pub(crate) struct Finished<T> {
+    pub(crate) outputs: Vec<Value<T>>,
     /// Inputs that the program changed in place, by position.
-    pub(crate) changed: BTreeMap<usize, Value>,
+    pub(crate) changed: BTreeMap<usize, Value<T>>,
 }
 
 /// A run of a plan.
-pub(crate) struct Runner<'r, 'm> {
+pub(crate) struct Runner<'r, 'm, M: Machine> {
     pub(crate) plan: &'r Plan<'m>,
     pub(crate) options: &'r Options,
-    pub(crate) cache: &'r mut Cache,
+    pub(crate) machine: &'r mut M,
+    pub(crate) cache: &'r mut Cache<M::Tensor>,
     pub(crate) observer: &'r mut dyn Observer,
     pub(crate) ledger: Ledger,
     /// Number of operations and loop iterations that began.
     pub(crate) operations: u64,
     /// Kept results that were used, by address: they count as alive until the end of the run.
-    pub(crate) kept: HashMap<usize, Value>,
+    pub(crate) kept: HashMap<usize, Value<M::Tensor>>,
 }
 
-impl<'m> Runner<'_, 'm> {
+impl<'m, M: Machine> Runner<'_, 'm, M> {
     /// Runs a program `depth` calls deep.
-    pub(crate) fn program(&mut self, index: usize, inputs: Vec<Value>, depth: usize) -> Result<Finished, RunError> {
+    pub(crate) fn program(
+        &mut self,
+        index: usize,
+        inputs: Vec<Value<M::Tensor>>,
+        depth: usize,
+    ) -> Result<Finished<M::Tensor>, RunError> {
         let plan = self.plan;
         let Some(planned) = plan.get(index) else {
             return Err(RunError::new(Subject::Model, Reason::NoProgram { index, count: 0 }));
@@ -58,7 +65,7 @@ impl<'m> Runner<'_, 'm> {
         Ok(Finished { outputs: outputs?, changed })
     }
 
-    fn steps(&mut self, planned: &Planned<'m>, pool: &mut Pool<'m>, depth: usize) -> Result<(), RunError> {
+    fn steps(&mut self, planned: &Planned<'m>, pool: &mut Pool<'m, M::Tensor>, depth: usize) -> Result<(), RunError> {
         for step in &planned.steps {
             let event = Event {
                 program: planned.index,
@@ -77,25 +84,43 @@ impl<'m> Runner<'_, 'm> {
                 Action::Call(call) => self.call(planned, step, call, pool, depth)?,
                 Action::Say(text) => {
                     let value = step.reads.first().and_then(|tensor| pool.get(tensor.global_id));
-                    self.observer.message(&event, text, value);
+                    let array = value.map(|value| self.give(value)).transpose().map_err(failed)?;
+                    self.observer.message(&event, text, array.as_ref());
                     value.filter(|_| !step.writes.is_empty()).cloned().into_iter().collect()
                 }
-                _ => self.compute(planned.mesh, step, pool).map_err(failed)?,
+                _ => self.compute(&event, planned.mesh, step, pool).map_err(failed)?,
             };
             if let (Action::Free, [tensor]) = (&step.action, &step.reads[..]) {
                 pool.free(tensor.global_id, &mut self.ledger);
             }
             self.write(step, results, pool).map_err(failed)?;
             let after = Event { live_bytes: self.ledger.live(), ..event };
-            let outputs = step.writes.iter().filter_map(|write| {
-                pool.get(write.tensor.global_id).map(|value| Output { tensor: write.tensor, value })
-            });
-            let outputs: Vec<Output<'_>> = outputs.collect();
-            if self.observer.after(&after, &outputs) == Flow::Stop {
+            if self.tell(&after, step, pool).map_err(failed)? == Flow::Stop {
                 return Err(failed(Reason::Stopped));
             }
         }
         Ok(())
+    }
+
+    /// Tells the observer that an operation has run.
+    fn tell(&mut self, event: &Event<'_>, step: &Step<'m>, pool: &Pool<'m, M::Tensor>) -> Result<Flow, Reason> {
+        let written = match self.observer.wants_results(event) {
+            true => &step.writes[..],
+            false => &[],
+        };
+        let mut results = Vec::with_capacity(written.len());
+        for write in written {
+            if let Some(value) = pool.get(write.tensor.global_id) {
+                results.push((write.tensor, self.give(value)?));
+            }
+        }
+        let outputs: Vec<Output<'_>> = results.iter().map(|(tensor, value)| Output { tensor, value }).collect();
+        Ok(self.observer.after(event, &outputs))
+    }
+
+    /// The arrays of a value.
+    pub(crate) fn give(&mut self, value: &Value<M::Tensor>) -> Result<Value, Reason> {
+        value.try_map(|tensor| self.machine.give(tensor))
     }
 
     /// Counts an operation or an iteration.
@@ -109,28 +134,64 @@ impl<'m> Runner<'_, 'm> {
     }
 
     /// Results of an operation that calls nothing.
-    fn compute(&self, mesh: Mesh, step: &Step<'m>, pool: &Pool<'m>) -> Result<Vec<Value>, Reason> {
-        let values: Option<Vec<&Value>> = step.reads.iter().map(|tensor| pool.get(tensor.global_id)).collect();
+    fn compute(
+        &mut self,
+        event: &Event<'_>,
+        mesh: Mesh,
+        step: &Step<'m>,
+        pool: &Pool<'m, M::Tensor>,
+    ) -> Result<Vec<Value<M::Tensor>>, Reason> {
+        let values: Option<Vec<&Value<M::Tensor>>> =
+            step.reads.iter().map(|tensor| pool.get(tensor.global_id)).collect();
         let values = values.ok_or_else(|| Reason::Value("an operand is missing".into()))?;
         let devices = devices(mesh, &values)?;
         match &step.action {
             Action::Compute(function) => {
                 self.room(step, devices)?;
-                each_device(function, step, &values, devices)
+                let arithmetic = |tensors: &[&Tensor]| {
+                    let made = function(&Args::of(tensors))?;
+                    made.into_iter().enumerate().map(|(index, tensor)| finish(tensor, step, index)).collect()
+                };
+                self.each_device(event, step, &values, devices, || How::Compute(&arithmetic))
             }
             Action::Collective(function) => {
                 self.room(step, mesh.devices())?;
-                let results = function(&values)?;
-                let finished =
-                    |(value, write): (&Value, _)| value.try_map(|tensor| finish(tensor.clone(), step, write));
-                results.iter().zip(0..step.writes.len()).map(finished).collect()
+                let given: Vec<Value> = values.iter().map(|value| self.give(value)).collect::<Result<_, _>>()?;
+                let results = function(&given.iter().collect::<Vec<_>>())?;
+                let finished = |(index, value): (usize, &Value)| {
+                    value.try_map(|tensor| {
+                        let tensor = finish(tensor.clone(), step, index)?;
+                        self.machine.take(tensor, step.writes[index].tensor)
+                    })
+                };
+                results.iter().take(step.writes.len()).enumerate().map(finished).collect()
             }
-            Action::Pass { dtype } => {
-                let cast = |value: &&Value| value.try_map(|tensor| Ok(ops::typecast(tensor, *dtype)));
-                values.iter().map(cast).collect()
-            }
+            Action::Pass { dtype } => self.each_device(event, step, &values, devices, || How::Pass(*dtype)),
             Action::Free | Action::Say(_) | Action::Nothing | Action::Call(_) => Ok(Vec::new()),
         }
+    }
+
+    /// Has an operation carried out on each device.
+    fn each_device<'w>(
+        &mut self,
+        event: &'w Event<'w>,
+        step: &'w Step<'m>,
+        values: &[&'w Value<M::Tensor>],
+        devices: usize,
+        how: impl Fn() -> How<'w>,
+    ) -> Result<Vec<Value<M::Tensor>>, Reason> {
+        let mut results: Vec<Vec<M::Tensor>> = step.writes.iter().map(|_| Vec::with_capacity(devices)).collect();
+        for device in 0..devices {
+            let made = self.machine.operate(&Work {
+                event,
+                reads: &step.reads,
+                operands: values.iter().map(|value| value.on(device)).collect(),
+                results: step.writes.iter().map(Into::into).collect(),
+                how: how(),
+            })?;
+            made.into_iter().zip(&mut results).for_each(|(tensor, list)| list.push(tensor));
+        }
+        Ok(results.into_iter().filter_map(Value::shards).collect())
     }
 
     /// Checks the memory limit for the results of an operation.
@@ -141,7 +202,12 @@ impl<'m> Runner<'_, 'm> {
         if needed > limit { Err(Reason::Budget { what: "bytes of tensors", limit: limit as u64 }) } else { Ok(()) }
     }
 
-    fn write(&mut self, step: &Step<'m>, results: Vec<Value>, pool: &mut Pool<'m>) -> Result<(), Reason> {
+    fn write(
+        &mut self,
+        step: &Step<'m>,
+        results: Vec<Value<M::Tensor>>,
+        pool: &mut Pool<'m, M::Tensor>,
+    ) -> Result<(), Reason> {
         if results.len() != step.writes.len() {
             return Err(Reason::Value(format!("{} results instead of {}", results.len(), step.writes.len())));
         }
@@ -156,7 +222,7 @@ impl<'m> Runner<'_, 'm> {
 }
 
 /// Number of devices that an operation computes on: one if all have the same tensors.
-fn devices(mesh: Mesh, values: &[&Value]) -> Result<usize, Reason> {
+fn devices<T>(mesh: Mesh, values: &[&Value<T>]) -> Result<usize, Reason> {
     let devices = values.iter().map(|value| value.count()).max().unwrap_or(1);
     match values.iter().map(|value| value.count()).find(|&count| count != 1 && count != mesh.devices()) {
         None => Ok(devices),
@@ -164,22 +230,6 @@ fn devices(mesh: Mesh, values: &[&Value]) -> Result<usize, Reason> {
             Err(Reason::Value(format!("a tensor has {count} shards, the mesh has {} devices", mesh.devices())))
         }
     }
-}
-
-fn each_device(
-    function: &Compute<'_>,
-    step: &Step<'_>,
-    values: &[&Value],
-    devices: usize,
-) -> Result<Vec<Value>, Reason> {
-    let mut results: Vec<Vec<Tensor>> = step.writes.iter().map(|_| Vec::with_capacity(devices)).collect();
-    for device in 0..devices {
-        let made = function(&Args::of(values, device))?;
-        for (index, (tensor, list)) in made.into_iter().zip(&mut results).enumerate() {
-            list.push(finish(tensor, step, index)?);
-        }
-    }
-    Ok(results.into_iter().filter_map(Value::shards).collect())
 }
 
 /// A result as the program states it: in its element type; a shape that differs is an error.

@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use tilework_model::ttnn::Program;
 
 use crate::ledger::Ledger;
+use crate::machine::Held;
 use crate::value::Value;
 
 /// The tensors that exist.
-pub(super) struct Pool<'m> {
+pub(super) struct Pool<'m, T> {
     program: &'m Program,
-    values: HashMap<u32, Value>,
-    changed: BTreeMap<usize, Value>,
+    values: HashMap<u32, Value<T>>,
+    changed: BTreeMap<usize, Value<T>>,
 }
 
-impl<'m> Pool<'m> {
+impl<'m, T: Held> Pool<'m, T> {
     /// The tensors that exist when a program begins: its inputs.
-    pub(super) fn new(program: &'m Program, inputs: Vec<Value>, ledger: &mut Ledger) -> Self {
+    pub(super) fn new(program: &'m Program, inputs: Vec<Value<T>>, ledger: &mut Ledger) -> Self {
         let mut pool = Self { program, values: HashMap::new(), changed: BTreeMap::new() };
         for (input, value) in program.inputs.iter().zip(inputs) {
             pool.insert(input.global_id, value, ledger);
@@ -25,12 +26,12 @@ impl<'m> Pool<'m> {
     }
 
     /// The tensor of that id.
-    pub(super) fn get(&self, id: u32) -> Option<&Value> {
+    pub(super) fn get(&self, id: u32) -> Option<&Value<T>> {
         self.values.get(&id)
     }
 
     /// Adds a tensor that was made.
-    pub(super) fn insert(&mut self, id: u32, value: Value, ledger: &mut Ledger) {
+    pub(super) fn insert(&mut self, id: u32, value: Value<T>, ledger: &mut Ledger) {
         ledger.add(&value);
         if let Some(before) = self.values.insert(id, value) {
             ledger.remove(&before);
@@ -39,7 +40,7 @@ impl<'m> Pool<'m> {
 
     /// Changes a tensor in place. If it is an input, the change is reported to the
     /// caller at the end.
-    pub(super) fn change(&mut self, id: u32, value: Value, ledger: &mut Ledger) {
+    pub(super) fn change(&mut self, id: u32, value: Value<T>, ledger: &mut Ledger) {
         if let Some(position) = self.program.inputs.iter().position(|input| input.global_id == id) {
             self.changed.insert(position, value.clone());
         }
@@ -54,7 +55,7 @@ impl<'m> Pool<'m> {
     }
 
     /// Removes all names; returns the inputs that changed, by position.
-    pub(super) fn close(self, ledger: &mut Ledger) -> BTreeMap<usize, Value> {
+    pub(super) fn close(self, ledger: &mut Ledger) -> BTreeMap<usize, Value<T>> {
         self.values.values().for_each(|value| ledger.remove(value));
         self.changed
     }

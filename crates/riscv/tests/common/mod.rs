@@ -174,7 +174,7 @@ impl Bus for Toy {
     fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Unmapped> {
         let page = self.pages.get_mut((pc / CODE_PAGE_BYTES) as usize).ok_or(Unmapped(pc))?;
         if page.is_none() {
-            let bytes = self.l1[pc as usize..].first_chunk().ok_or(Unmapped(pc))?;
+            let bytes = self.l1[(pc & !(CODE_PAGE_BYTES - 1)) as usize..].first_chunk().ok_or(Unmapped(pc))?;
             *page = Some(Arc::new(CodePage::decode(bytes)));
         }
         page.clone().ok_or(Unmapped(pc))
@@ -257,7 +257,7 @@ impl Bus for Toy {
         Ok(Load { value: old, latency: 12, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle, _pc: u32) -> u32 {
+    fn fence(&mut self, at: Cycle, _pc: u32, _code: bool) -> u32 {
         self.lines = [NO_LINE; 4];
         self.next_line = 0;
         self.drained_at.saturating_sub(at) as u32

@@ -2,11 +2,15 @@
 
 use super::key;
 use super::sequence::{Compiled, Private, skeleton, write_words};
-use crate::program::{ArgSet, CbLayout, Layout, Program, ProgramError, ProgramErrorKind};
+use crate::program::{ArgSet, CbLayout, Layout, Program, ProgramError, ProgramErrorKind, UniqueArgs};
+use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::L1_ALIGN;
 use tilework_abi::cb::CONFIG_BYTES;
 use tilework_abi::convert::u32_of;
+
+/// How many unique arguments of each set every core is given: one number for all, or one for each.
+type Given = Arc<[Vec<u32>; ArgSet::ALL.len()]>;
 
 /// A compiled program with the values of its arguments. Changing a value patches the words of the
 /// encoded commands: nothing is lowered again.
@@ -19,6 +23,8 @@ pub struct Prepared {
     /// Circular-buffer configurations and common arguments.
     pub(super) shared: Vec<u8>,
     cbs: Vec<CbLayout>,
+    /// Where the lists of unique arguments differ in length.
+    given: Option<Given>,
 }
 
 impl Prepared {
@@ -29,8 +35,8 @@ impl Prepared {
         let cbs = compiled.layout.cbs.clone();
         let known = &compiled.program;
         let as_known = key::same_names(known, program) && known.cbs_over == program.cbs_over;
-        let program = if as_known { Arc::clone(known) } else { Arc::new(skeleton(program)) };
-        Self { program, private, shared, cbs, compiled }
+        let own = if as_known { Arc::clone(known) } else { Arc::new(skeleton(program)) };
+        Self { program: own, private, shared, cbs, compiled, given: given(program) }
     }
 
     /// The program's name.
@@ -54,6 +60,7 @@ impl Prepared {
         if core >= layout.cores.len() {
             return Err(self.fail(format!("core number {core}"), format!("one of {}", layout.cores.len())));
         }
+        gives(&mut self.given, set, args.len(), layout.cores.len(), core..core + 1);
         if let Private::Uniform(bytes) = &mut self.private {
             let at = span.unique as usize..span.unique as usize + 4 * args.len();
             let (old, _) = bytes[at.clone()].as_chunks();
@@ -80,6 +87,7 @@ impl Prepared {
         let layout = &*self.compiled.layout;
         let span = layout.args[set.index()];
         self.check(set.name(), args.len(), (span.unique_bytes / 4) as usize)?;
+        gives(&mut self.given, set, args.len(), layout.cores.len(), 0..layout.cores.len());
         match &mut self.private {
             Private::Uniform(bytes) => store(&mut bytes[span.unique as usize..], args),
             Private::PerCore(packets) => {
@@ -140,6 +148,14 @@ impl Prepared {
         out
     }
 
+    /// How many unique arguments of `set` the cores are given: one number for all, or one for each.
+    pub(crate) fn unique_words(&self, set: ArgSet) -> Vec<u32> {
+        match &self.given {
+            Some(given) => given[set.index()].clone(),
+            None => self.program.args[set.index()].words(),
+        }
+    }
+
     /// Where everything lies under the plain lowering.
     pub(crate) fn plain_layout(&self) -> Arc<Layout> {
         Arc::clone(&self.compiled.layout)
@@ -181,6 +197,27 @@ impl Prepared {
             Private::PerCore(_) => self.compiled.layout.private_bytes(),
         }
     }
+}
+
+/// Notes that some of `all` cores are given so many arguments, or as many as they were before.
+fn gives(given: &mut Option<Given>, set: ArgSet, words: usize, all: usize, cores: Range<usize>) {
+    let Some(given) = given else { return };
+    let given = &mut Arc::make_mut(given)[set.index()];
+    if let [uniform] = given[..] {
+        given.resize(all, uniform);
+    }
+    for given in given.iter_mut().take(cores.end).skip(cores.start) {
+        *given = (*given).max(u32_of(words));
+    }
+}
+
+/// The number of arguments of each set and core of a program whose lists differ in length.
+fn given(program: &Program) -> Option<Given> {
+    let differs = |args: &UniqueArgs| match args {
+        UniqueArgs::Uniform(_) => false,
+        UniqueArgs::PerCore(lists) => lists.windows(2).any(|pair| pair[0].len() != pair[1].len()),
+    };
+    program.args.iter().any(differs).then(|| Arc::new(ArgSet::ALL.map(|set| program.args[set.index()].words())))
 }
 
 fn store(out: &mut [u8], words: &[u32]) {

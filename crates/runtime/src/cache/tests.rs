@@ -444,6 +444,23 @@ fn argument_lists_of_a_cached_program_are_checked() {
 }
 
 #[test]
+fn a_cached_program_knows_how_many_arguments_each_core_is_given() {
+    let (mut launcher, l1) = (launcher(&WORKER), l1());
+    let with = |args| empty(3, 1).unique_args(ArgSet::Brisc, args);
+    let uniform = launcher.prepare(&with(UniqueArgs::Uniform(vec![1, 2])), &l1).unwrap();
+    let lists = UniqueArgs::PerCore(vec![vec![1, 2], vec![], vec![3]]);
+    let mut shorter = launcher.prepare(&with(lists), &l1).unwrap();
+    assert_eq!(launcher.counts().hits, 1);
+    let words = |prepared: &Prepared| ArgSet::ALL.map(|set| prepared.unique_words(set));
+    assert_eq!(words(&uniform), [vec![2], vec![0], vec![0]]);
+    assert_eq!(words(&shorter), [vec![2, 0, 1], vec![0], vec![0]]);
+    shorter.set_args(ArgSet::Brisc, 1, &[7]).unwrap();
+    assert_eq!(words(&shorter)[0], [2, 1, 1], "fewer leave the last ones as they were");
+    shorter.set_args_everywhere(ArgSet::Brisc, &[8, 9]).unwrap();
+    assert_eq!(words(&shorter)[0], [2, 2, 2]);
+}
+
+#[test]
 fn changes_that_do_not_fit_are_refused() {
     let (mut launcher, l1) = (launcher(&WORKER), l1());
     let program = empty(3, 1).unique_args(ArgSet::Brisc, UniqueArgs::Uniform(vec![1, 2])).semaphore(4);

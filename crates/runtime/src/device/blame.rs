@@ -53,6 +53,7 @@ impl<C: HostLink> Device<C> {
                 RuntimeError::Deadlock(Box::new(scene.deadlock(cycle)))
             }
             LinkError::Budget { cycles } => RuntimeError::Budget(Box::new(scene.budget(cycles, false))),
+            LinkError::Ended { cycle } => RuntimeError::Interrupted(Box::new(scene.budget(cycle, true))),
             other => RuntimeError::Driver(DriverError::Link(other)),
         }
     }

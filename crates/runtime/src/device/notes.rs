@@ -2,7 +2,7 @@
 
 use super::{Device, Running};
 use crate::cache::Prepared;
-use crate::program::{ArgSet, Layout, Program, UniqueArgs};
+use crate::program::{ArgSet, Layout, Program};
 use std::sync::Arc;
 use tilework_abi::convert::u32_of;
 use tilework_abi::cq::layout::QueueId;
@@ -58,12 +58,15 @@ impl<C: HostLink> Device<C> {
 
     /// Tells of a launch that is about to be put into a queue, whose commands name it by a tag.
     pub(super) fn tell_launch(&mut self, queue: Option<(QueueId, u64)>, running: &Running) {
-        self.tell_launch_with(queue, &running.program, &running.layout, || running.program.argument_words());
+        let program = &running.program;
+        let given = |set: ArgSet| program.args[set.index()].words();
+        self.tell_launch_with(queue, program, &running.layout, given, || program.argument_words());
     }
 
     /// The same for a prepared program, whose arguments are its own.
     pub(super) fn tell_prepared(&mut self, queue: (QueueId, u64), prepared: &Prepared, layout: &Layout) {
-        self.tell_launch_with(Some(queue), &prepared.program(), layout, || prepared.argument_words());
+        let given = |set| prepared.unique_words(set);
+        self.tell_launch_with(Some(queue), &prepared.program(), layout, given, || prepared.argument_words());
     }
 
     fn tell_launch_with(
@@ -71,6 +74,7 @@ impl<C: HostLink> Device<C> {
         queue: Option<(QueueId, u64)>,
         program: &Program,
         layout: &Layout,
+        given: impl Fn(ArgSet) -> Vec<u32>,
         words: impl FnOnce() -> Vec<u32>,
     ) {
         self.tell_memory();
@@ -80,10 +84,7 @@ impl<C: HostLink> Device<C> {
         let base = layout.base.get();
         let arguments = ArgSet::ALL.map(|set| {
             let span = layout.args[set.index()];
-            let unique_words = match &program.args[set.index()] {
-                UniqueArgs::Uniform(list) => vec![u32_of(list.len())],
-                UniqueArgs::PerCore(lists) => lists.iter().map(|list| u32_of(list.len())).collect(),
-            };
+            let unique_words = given(set);
             let common_words = u32_of(program.common_args[set.index()].len());
             ArgumentsNote { unique: base + span.unique, unique_words, common: base + span.common, common_words }
         });

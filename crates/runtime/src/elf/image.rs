@@ -4,7 +4,6 @@ use super::exports::{Exports, Imports};
 use super::prints::KernelPrints;
 use super::read::Elf;
 use super::reloc::{self, Distance, Fix, Movable};
-use super::symbols::{self, SourceLocation};
 use super::{ElfError, read::Segment};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -17,6 +16,7 @@ use tilework_abi::kernel::{BINDING_SYMBOL, BINDING_WORDS, Binding, KERNEL_LOCAL_
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 use tilework_driver::CodeNote;
+use tilework_lines::{self as symbols, SourceLocation};
 use tilework_riscv::{Insn, Op, encode};
 
 /// The places that a firmware file names for its parts.

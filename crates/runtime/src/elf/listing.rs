@@ -1,8 +1,8 @@
 //! The instructions of an ELF file in their order, with functions and source lines.
 
-use super::symbols::{demangle, with_lines};
 use super::{ElfError, MAX_FILE_BYTES};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use tilework_lines::{demangle, with_lines};
 
 /// One instruction word of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]

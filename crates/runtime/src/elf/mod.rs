@@ -15,7 +15,6 @@ mod listing;
 mod prints;
 mod read;
 mod reloc;
-mod symbols;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -24,8 +23,8 @@ pub use image::{FirmwareImage, KernelImage};
 pub(crate) use image::{Outline, symbol_address, symbol_size};
 pub use listing::{ListedFunction, ListedWord, list};
 pub(crate) use prints::KernelPrints;
-pub(crate) use symbols::initial_word;
-pub use symbols::{SourceFrame, SourceLocation};
+pub(crate) use tilework_lines::initial_word;
+pub use tilework_lines::{SourceFrame, SourceLocation};
 
 /// Budget of an ELF file in bytes: debug information included, far more than any kernel has.
 pub const MAX_FILE_BYTES: usize = 64 << 20;

@@ -1,6 +1,6 @@
 //! The prints of a kernel's file: its texts, and the words that the loader stores for them.
 
-use super::{ElfError, symbols};
+use super::ElfError;
 use object::{Object, ObjectSection};
 use std::sync::Arc;
 use tilework_abi::l1::MemoryMap;
@@ -32,7 +32,7 @@ impl KernelPrints {
             None => Vec::new(),
         };
         let texts = Texts::read(&section).map_err(|e| wrong(e.to_string()))?;
-        let binding = match symbols::address_of(data, BINDING_SYMBOL) {
+        let binding = match tilework_lines::address_of(data, BINDING_SYMBOL) {
             None => None,
             Some(address) => Some(offset_of(address, 4 * BINDING_WORDS).ok_or_else(|| {
                 let expected = format!("{} bytes of the image", 4 * BINDING_WORDS);

@@ -123,7 +123,8 @@ pub struct BusyCore {
 /// A run that was ended while it went on: its budget is exhausted, or the caller ended it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BudgetReport {
-    /// Cycles of the run; those of the budget, when it is exhausted.
+    /// Cycles of the run; those of the budget, when it is exhausted; of the chip, when who observes
+    /// it has ended the run.
     pub cycles: u64,
     /// Whether the caller ended it.
     pub interrupted: bool,

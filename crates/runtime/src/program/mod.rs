@@ -18,6 +18,7 @@ use crate::memory::{CoreGrid, CoreRangeSet, L1Range, ShardOrientation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tilework_abi::addr::PageCount;
+use tilework_abi::convert::u32_of;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
@@ -104,6 +105,16 @@ pub enum UniqueArgs {
     Uniform(Vec<u32>),
     /// One list per core, in the order of the program's cores.
     PerCore(Vec<Vec<u32>>),
+}
+
+impl UniqueArgs {
+    /// How many there are: one number for all cores, or one for each.
+    pub(crate) fn words(&self) -> Vec<u32> {
+        match self {
+            Self::Uniform(list) => vec![u32_of(list.len())],
+            Self::PerCore(lists) => lists.iter().map(|list| u32_of(list.len())).collect(),
+        }
+    }
 }
 
 impl Default for UniqueArgs {

@@ -23,6 +23,7 @@ impl Chip {
             host: self.host,
             fault: self.fault.clone(),
             grid: self.grid.clone(),
+            ended: self.ended,
             hub: self.hub.as_ref().map(|hub| Box::new(hub.twin(observers))),
         })
     }

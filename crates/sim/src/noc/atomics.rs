@@ -70,6 +70,23 @@ pub(super) fn touched(addr: u64, len_be: u32) -> Touch {
     Touch { addr: (addr & !(UNIT - 1)) + offset, len }
 }
 
+/// Whether adding to a count within `mask` goes past its end. What has the highest bit of the mask
+/// is subtracted: beyond zero, too.
+pub(crate) fn wraps(old: u32, added: u32, mask: u32) -> bool {
+    let (old, added) = (old & mask, added & mask);
+    if added > mask >> 1 { old < (added.wrapping_neg() & mask) } else { mask - old < added }
+}
+
+/// What an atomic on L1 will count past its width, if it does: the address, the old value and what
+/// is added.
+pub(crate) fn wrapped(addr: u64, len_be: u32, data: u32, l1: &[u8]) -> Option<(u32, u32, u32)> {
+    let Ok(Op::Increment { offset, mask }) = Op::decode(len_be) else { return None };
+    let at = u32::try_from((addr & !(UNIT - 1)) + offset).ok()?;
+    let bytes = l1.get(at as usize..)?.first_chunk()?;
+    let old = u32::from_le_bytes(*bytes);
+    wraps(old, data, mask).then_some((at, old & mask, data & mask))
+}
+
 /// Performs an atomic on L1 at cycle `at` and returns the old word at `addr`.
 ///
 /// # Errors

@@ -19,11 +19,12 @@ mod stats;
 mod tests;
 mod translate;
 
+pub(crate) use atomics::{wrapped, wraps};
 pub use grid::GridError;
 pub(crate) use grid::{Grid, GridBuilder, TileKind};
 pub use late::LatePackets;
 pub(crate) use network::Network;
-pub(crate) use niu::{Niu, Start};
+pub(crate) use niu::{Niu, Start, is_misaligned};
 pub(crate) use packet::{Body, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
 pub(crate) use payload::{Data, PAGE, Page};
 pub(crate) use refusal::{HostRequest, serve_or_refuse};

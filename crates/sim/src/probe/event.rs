@@ -59,6 +59,8 @@ pub enum Unit {
     Mover,
     /// The scalar unit (`LOADIND`, `STOREIND`, atomics).
     Scalar,
+    /// The wait gates, with the sync and the configuration unit behind them.
+    Gate,
 }
 
 /// The number of a request: of all packets that belong to it, answers included. Zero is none.
@@ -192,6 +194,37 @@ pub enum What {
     },
     /// A core executes `fence` or `fence.i` (`ACCESSES`).
     Fence,
+    /// A core is about to execute what was written since it last emptied its instruction cache,
+    /// which may have what was there before (`ACCESSES`). Told at the event's `pc` when the core
+    /// comes there from elsewhere.
+    StaleCode,
+    /// A core or, for a request, an NIU counts a word of L1 past its width, in either direction
+    /// (`ACCESSES`).
+    Wrapped {
+        /// The address.
+        addr: u32,
+        /// The old value, as wide as the count.
+        value: u32,
+        /// What was added: a negative number as its two's complement.
+        added: u32,
+    },
+    /// A post of a semaphore of the coprocessor is lost, because the semaphore has its largest
+    /// value (`ACCESSES`). The agent is the core that pushed the instruction, or stored.
+    PostLost {
+        /// The semaphore, 0 to 7.
+        semaphore: u8,
+    },
+    /// The coprocessor executes an instruction (`TENSIX`). The agent is the core that pushed it, at
+    /// the event's `pc`.
+    Tensix {
+        /// The Tensix thread.
+        thread: u8,
+        /// The instruction.
+        word: u32,
+    },
+    /// A request of a core is refused with a fault, because its addresses are not aligned alike
+    /// (`NOC`).
+    Misaligned(Box<str>),
     /// The coprocessor reads L1 (`ACCESSES`).
     UnitRead {
         /// The core that pushed the instruction, at the event's `pc`.
@@ -243,6 +276,61 @@ pub enum What {
         /// The first cycle in which the unit could take another instruction.
         until: Cycle,
     },
+    /// A core pushes an instruction that its code contains (`COPROCESSOR`). Others are pushed by
+    /// stores.
+    Pushes,
+    /// An instruction passes a wait gate (`COPROCESSOR`), if it waits, orders or changes something
+    /// for others: those of the sync, configuration, scalar and packer unit, of unpackers and mover,
+    /// those of the matrix unit that give banks of SrcA or SrcB back, and the first one of any kind
+    /// that a wait instruction may have held back. It comes behind what the instruction does in its
+    /// cycle.
+    Passes {
+        /// The Tensix thread.
+        thread: u8,
+        /// The core that pushed it, or what it was expanded from, at the event's `pc`.
+        by: Option<Processor>,
+        /// The low bits of the cycle of that push.
+        pushed: u32,
+        /// The instruction.
+        insn: u32,
+    },
+    /// An unpacker starts what passed the wait gate before (`COPROCESSOR`).
+    Starts {
+        /// The Tensix thread.
+        thread: u8,
+        /// When it passed.
+        passed: Cycle,
+    },
+    /// An unpacker has done what passed the wait gate before (`COPROCESSOR`).
+    Ends {
+        /// When it passed.
+        passed: Cycle,
+        /// A bank of SrcA or SrcB is now the matrix unit's.
+        gives: bool,
+    },
+    /// Rows of Dst are used for a thread (`COPROCESSOR`): by unit and thread once between two wait
+    /// instructions.
+    Dst {
+        /// The Tensix thread.
+        thread: u8,
+        /// Matrix or vector unit, packer, unpacker.
+        unit: Unit,
+        /// A bit for each eight rows, as instructions name them.
+        blocks: [u64; 2],
+        /// They are written, otherwise read.
+        writes: bool,
+    },
+    /// An instruction changes a word of the configuration (`COPROCESSOR`).
+    Configures {
+        /// The Tensix thread.
+        thread: u8,
+        /// The word, from [`CFG_BASE`](tilework_abi::tensix::CFG_BASE) on.
+        word: u16,
+        /// Which bits.
+        mask: u32,
+        /// What the word is now.
+        value: u32,
+    },
     /// What a core executed since the last of these, by address (`COUNTS`). There is one before
     /// every store of the core to an observed line, so that counts of kernels that come one after
     /// the other at the same addresses stay apart, and one when the observers are settled.
@@ -270,12 +358,13 @@ impl Agent {
             Self::Core(core) => 2 + core.index() as u32,
             Self::Coprocessor(unit) => {
                 8 + match unit {
-                    Unit::Unpacker(number) => (number & 1) as u32,
-                    Unit::Packer => 2,
-                    Unit::Matrix => 3,
-                    Unit::Vector => 4,
-                    Unit::Mover => 5,
-                    Unit::Scalar => 6,
+                    Unit::Mover => 0,
+                    Unit::Packer => 1,
+                    Unit::Matrix => 2,
+                    Unit::Vector => 3,
+                    Unit::Scalar => 4,
+                    Unit::Gate => 5,
+                    Unit::Unpacker(number) => 6 + (number & 1) as u32,
                 }
             }
         }
@@ -316,8 +405,8 @@ mod tests {
     fn every_agent_has_a_rank_of_its_own() {
         let tiles = (0..17).flat_map(|x| (0..12).map(move |y| Spot::Tensix(NocXy::new(x, y))));
         let spots = tiles.chain((0..8).map(Spot::Dram)).chain([Spot::Pcie, Spot::Arc, Spot::Inert]);
-        let units = [Unit::Packer, Unit::Matrix, Unit::Vector, Unit::Mover, Unit::Scalar];
-        let units = [0, 1].map(Unit::Unpacker).into_iter().chain(units).map(Agent::Coprocessor);
+        let units = [Unit::Mover, Unit::Packer, Unit::Matrix, Unit::Vector, Unit::Scalar, Unit::Gate];
+        let units = units.into_iter().chain([0, 1].map(Unit::Unpacker)).map(Agent::Coprocessor);
         let agents = [0, 1].map(Agent::Niu).into_iter().chain(Processor::ALL.map(Agent::Core)).chain(units);
         let agents: Vec<Agent> = agents.collect();
         let event = |spot, agent| Event { at: 0, spot, agent, pc: 0, what: What::Fence };

@@ -18,19 +18,23 @@ pub(crate) struct Hub {
     pending: Vec<Event>,
     /// When there are more, they are handed over.
     limit: usize,
+    /// Whether an observer may end the run.
+    judged: bool,
 }
 
 impl Hub {
     /// Adds an observer.
     pub(crate) fn add(&mut self, observer: Box<dyn Observer>) {
         self.wants = self.wants | observer.wants();
+        self.judged |= observer.judges();
         self.observers.push(observer);
         self.limit = BATCH;
     }
 
     /// What is not yet handed over, for observers that want the same.
     pub(crate) fn twin(&self, observers: Vec<Box<dyn Observer>>) -> Self {
-        Self { observers, wants: self.wants, pending: self.pending.clone(), limit: self.limit }
+        let judged = observers.iter().any(|observer| observer.judges());
+        Self { observers, wants: self.wants, judged, pending: self.pending.clone(), limit: self.limit }
     }
 
     /// What any of the observers wants.
@@ -56,6 +60,15 @@ impl Hub {
             // What lies ahead of the clock is not sorted again and again.
             self.limit = BATCH + 2 * self.pending.len();
         }
+    }
+
+    /// Whether an observer ends the run, at the end of a window. Whether it does so depends on what
+    /// happened before `now` alone, and windows do not depend on threads.
+    pub(crate) fn ends(&mut self, now: Cycle) -> bool {
+        if self.judged {
+            self.hand_over(now);
+        }
+        self.judged && self.observers.iter().any(|observer| observer.ends())
     }
 
     /// Hands over a note.

@@ -10,12 +10,14 @@
 
 mod counts;
 mod event;
+mod gates;
 mod hub;
 mod packets;
 mod recorder;
 
 pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
+pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub(crate) use packets::Packets;
 pub(crate) use recorder::Recorder;
@@ -46,6 +48,12 @@ impl Wants {
     pub const UNITS: Self = Self(16);
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
     pub const COUNTS: Self = Self(32);
+    /// What orders the threads and units of the coprocessor: pushes, instructions at the wait gates,
+    /// jobs of the unpackers, uses of Dst and of the configuration.
+    pub const COPROCESSOR: Self = Self(64);
+
+    /// Every instruction that the coprocessor executes ([`What::Tensix`]).
+    pub const TENSIX: Self = Self(64);
 
     /// Whether it includes all of `other`.
     #[inline]
@@ -69,6 +77,14 @@ pub trait Observer: Send {
     /// without [`Wants::ACCESSES`]: mailboxes, counters. They are rounded to lines of 64 bytes.
     fn lines(&self) -> Vec<Range<u32>> {
         Vec::new()
+    }
+    /// Whether it may end the run, asked once: it then gets its events at the end of each window.
+    fn judges(&self) -> bool {
+        false
+    }
+    /// Whether it ends the run, asked at the end of each window if it judges.
+    fn ends(&self) -> bool {
+        false
     }
     /// Addresses of L1 of single tiles, of which it wants to see the loads of cores without
     /// [`Wants::ACCESSES`]: rings that a kernel takes its commands from. Asked whenever a command
@@ -96,6 +112,12 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn lines(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.lines())
+    }
+    fn judges(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.judges())
+    }
+    fn ends(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.ends())
     }
     fn loads(&self) -> Vec<(NocXy, Range<u32>)> {
         self.lock().map_or(Vec::new(), |observer| observer.loads())

@@ -1,6 +1,7 @@
 //! What a tile records.
 
 use super::counts::Counts;
+use super::gates::Gates;
 use super::{Agent, Event, Spot, Unit, Wants, What};
 use crate::Cycle;
 use std::ops::Range;
@@ -18,12 +19,22 @@ pub(crate) struct Recorder {
     counts: Option<Box<[Counts; 5]>>,
     /// Where the last event of each unit's work is among [`Recorder::events`].
     working: Vec<(Unit, usize)>,
+    /// Of the coprocessor, when what orders it is recorded.
+    pub(super) gates: Option<Box<Gates>>,
 }
 
 impl Recorder {
     /// Records nothing yet.
     pub(crate) fn new(spot: Spot) -> Self {
-        Self { spot, wants: Wants::NOTHING, loads: Vec::new(), events: Vec::new(), counts: None, working: Vec::new() }
+        Self {
+            spot,
+            wants: Wants::NOTHING,
+            loads: Vec::new(),
+            events: Vec::new(),
+            counts: None,
+            working: Vec::new(),
+            gates: None,
+        }
     }
 
     /// Records these kinds of events from now on.

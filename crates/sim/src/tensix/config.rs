@@ -142,6 +142,11 @@ impl Config {
         self.banks[self.bank_of(thread)].get(index as usize).copied().ok_or(OUTSIDE)
     }
 
+    /// The word of `Config[bank][index]` of the bank that `thread` uses, from `TENSIX_CFG_BASE` on.
+    pub(super) fn place_of(&self, thread: usize, index: u32) -> u16 {
+        (self.bank_of(thread) as u32 * BANK + index) as u16
+    }
+
     /// Writes `Config[bank][index]` of the bank that `thread` uses.
     pub(super) fn set(&mut self, thread: usize, index: u32, value: u32) -> Result<(), Refusal> {
         if index >= BANK {

@@ -21,7 +21,7 @@ use super::coverage::Executed;
 use super::dst::Dst;
 use super::expand::MopCfg;
 use super::frontend::{Entry, FrontEnd};
-use super::matrix::Matrix;
+use super::matrix::{self, Matrix};
 use super::mover::Mover;
 use super::origin::Origin;
 use super::pack::Packer;
@@ -30,7 +30,7 @@ use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
 use super::vector::Vector;
 use super::wait::{Latched, Verdict};
-use crate::probe::Unit;
+use crate::probe::{Passing, Unit, What};
 use crate::{Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::fmt;
 use tilework_abi::tensix::Processor;
@@ -213,7 +213,14 @@ impl Coprocessor {
     /// From now on counts what it executes.
     pub(super) fn count_modes(&mut self) {
         self.executed.get_or_insert_default();
-        self.threads.iter_mut().for_each(|t| t.front.executed = Some(Vec::new()));
+        self.tell_expanders();
+    }
+
+    /// From now on what the expanders execute themselves is told as well.
+    pub(super) fn tell_expanders(&mut self) {
+        for thread in &mut self.threads {
+            thread.front.executed.get_or_insert_default();
+        }
     }
 
     /// Thread `thread` must look again at cycle `at`.
@@ -329,6 +336,9 @@ impl Coprocessor {
         self.last = now;
         if self.next[VECTOR] == now {
             let next = self.step_vector(now)?;
+            if outside.is_watched() {
+                self.tell_dst(Unit::Vector, self.vector.scheduling_thread(), now, self.macro_origin, outside);
+            }
             outside.works(Unit::Vector, self.vector.scheduling_thread(), now, now + 1);
             self.set_next(VECTOR, next);
             return Ok(());
@@ -358,13 +368,46 @@ impl Coprocessor {
         }
     }
 
+    /// Tells observers what an instruction that has passed orders, and what it uses of Dst.
+    #[cold]
+    fn tell_passed(&mut self, at: Attempt, outside: &mut impl Outside) {
+        let Attempt { thread, now, insn, origin } = at;
+        let (written, read) = match insn {
+            Insn::Matrix(_) | Insn::Vector(_) => (self.dst.take_written(), 0),
+            Insn::Packer(_) => (0, self.packer.take_read()),
+            _ => (0, 0),
+        };
+        let gives = matches!(insn, Insn::Matrix(insn) if matrix::gives_banks(insn));
+        outside.passes(now, &Passing { thread, insn, origin, written, read, gives });
+    }
+
+    /// Tells observers which rows of Dst a unit has written.
+    #[cold]
+    pub(super) fn tell_dst(
+        &mut self,
+        unit: Unit,
+        thread: usize,
+        now: Cycle,
+        origin: Origin,
+        outside: &mut impl Outside,
+    ) {
+        let written = self.dst.take_written();
+        if written != 0 {
+            let blocks = [written as u64, (written >> 64) as u64];
+            outside.watched(now, unit, origin, What::Dst { thread: thread as u8, unit, blocks, writes: true });
+        }
+    }
+
     fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
         let before = self.observe(thread);
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
-        if let (Some(executed), Some(done)) = (&mut self.executed, &mut t.front.executed) {
-            done.drain(..).for_each(|insn| executed.count(insn));
+        for (insn, origin) in t.front.executed.iter_mut().flat_map(|done| done.drain(..)) {
+            if let Some(executed) = &mut self.executed {
+                executed.count(insn);
+            }
+            outside.executes(now, thread, insn, origin);
         }
         let next = if passed || advanced { now + 1 } else { later };
         let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
@@ -424,6 +467,10 @@ impl Coprocessor {
                 self.threads[thread].front.pass();
                 self.passed += 1;
                 self.tell_work(insn, thread, now, outside);
+                outside.executes(now, thread, insn, origin);
+                if outside.is_watched() {
+                    self.tell_passed(Attempt { thread, now, insn, origin }, outside);
+                }
                 if let Some(executed) = &mut self.executed {
                     executed.count(insn);
                 }

@@ -90,6 +90,8 @@ pub(super) struct Dst {
     readable: [Cycle; ROWS / BLOCK],
     /// By block: the matrix unit was the last to write it.
     computed: u128,
+    /// By block: written since somebody asked.
+    written: u128,
 }
 
 impl Default for Dst {
@@ -99,6 +101,7 @@ impl Default for Dst {
             valid: [u64::MAX; ROWS / 64],
             readable: [0; ROWS / BLOCK],
             computed: 0,
+            written: 0,
         }
     }
 }
@@ -110,6 +113,17 @@ impl Dst {
         let block = row % ROWS / BLOCK;
         self.readable[block] = at + timing::DST_READABLE;
         self.computed = self.computed & !(1 << block) | u128::from(writer == Writer::Matrix) << block;
+        self.written |= 1 << block;
+    }
+
+    /// The blocks that were written since the last call, for those who observe.
+    pub(super) fn take_written(&mut self) -> u128 {
+        std::mem::take(&mut self.written)
+    }
+
+    /// The block of row `row`, as a bit.
+    pub(super) fn block_of(row: usize) -> u128 {
+        1 << (row % ROWS / BLOCK)
     }
 
     /// When the matrix unit and the packer can read row `row`.

@@ -87,7 +87,7 @@ pub(super) struct FrontEnd {
     passed: usize,
     bugs: Bugs,
     /// What the expanders have executed themselves, if someone asks.
-    pub(super) executed: Option<Vec<Insn>>,
+    pub(super) executed: Option<Vec<(Insn, Origin)>>,
 }
 
 impl Default for FrontEnd {
@@ -120,7 +120,7 @@ impl FrontEnd {
             return false;
         }
         self.mops += usize::from(matches!(insn, Insn::FrontEnd(insn::FrontEndOp::Mop(_))));
-        self.first.push_back(Entry { insn, origin: Origin::own(by), at });
+        self.first.push_back(Entry { insn, origin: Origin::own(by, at), at });
         true
     }
 
@@ -267,7 +267,7 @@ impl FrontEnd {
     /// An expander has executed this instruction.
     fn note(&mut self, entry: Entry) {
         if let Some(executed) = &mut self.executed {
-            executed.push(entry.insn);
+            executed.push((entry.insn, entry.origin));
         }
     }
 
@@ -452,7 +452,7 @@ mod tests {
         for now in 1..40 {
             if now == 30 {
                 let by = Issuer { core: Processor::Brisc, pc: 0x100 };
-                f.push_behind_mop(Insn::decode(NOP), Origin::behind_mop(by), now);
+                f.push_behind_mop(Insn::decode(NOP), Origin::behind_mop(by, now), now);
                 f.push_behind_mop(Insn::decode(NOP), Origin::DEBUG_BUS, now);
             }
             seen.extend(f.head().map(|head| (head.insn.word() & 0xFF, head.origin.to_string())));

@@ -211,7 +211,15 @@ impl Coprocessor {
                 self.issue_semaphores(at, insn.semaphore_mask(), outside, |s| s.init(value, max))
             }
             insn::SyncOp::Sempost(insn) => {
-                self.issue_semaphores(at, insn.semaphore_mask(), outside, sync::Semaphore::post)
+                let mask = insn.semaphore_mask();
+                let lost =
+                    (0..self.semaphores.len()).filter(|i| mask >> i & 1 != 0 && self.semaphores[*i].loses_post());
+                let lost = lost.fold(0u8, |all, i| all | 1 << i);
+                let issue = self.issue_semaphores(at, mask, outside, sync::Semaphore::post)?;
+                if lost != 0 && matches!(issue, Issue::Passed) {
+                    outside.lost_posts(at.now, at.origin, lost);
+                }
+                Ok(issue)
             }
             insn::SyncOp::Semget(insn) => {
                 self.issue_semaphores(at, insn.semaphore_mask(), outside, sync::Semaphore::get)
@@ -306,9 +314,39 @@ impl Coprocessor {
             insn::ConfigOp::Cfgshiftmask(insn) => (config.shift_mask(thread, insn), 2, 2),
         };
         done.map_err(|refusal| at.refused(refusal))?;
+        if outside.is_watched() {
+            self.tell_config(at, insn, outside);
+        }
         self.units.config = self.units.config.max(at.now + interval);
         self.units.config_busy = self.units.config_busy.max(at.now + latency);
         Ok(self.passed(at, latency))
+    }
+
+    /// Tells observers what an instruction has changed of the shared configuration.
+    #[cold]
+    fn tell_config(&self, at: Attempt, insn: insn::ConfigOp, outside: &mut impl Outside) {
+        let byte = |byte: u32, index: u32, mask: u32| (index, 1, (mask & 0xFF) << (8 * byte));
+        let (index, words, mask) = match insn {
+            insn::ConfigOp::Wrcfg(insn) if insn.is_128bit() => (insn.cfg_index() & !3, 4, u32::MAX),
+            insn::ConfigOp::Wrcfg(insn) => (insn.cfg_index(), 1, u32::MAX),
+            insn::ConfigOp::Rmwcib0(insn) => byte(0, insn.index4(), insn.mask()),
+            insn::ConfigOp::Rmwcib1(insn) => byte(1, insn.index4(), insn.mask()),
+            insn::ConfigOp::Rmwcib2(insn) => byte(2, insn.index4(), insn.mask()),
+            insn::ConfigOp::Rmwcib3(insn) => byte(3, insn.index4(), insn.mask()),
+            insn::ConfigOp::Streamwrcfg(insn) => (insn.cfg_index(), 1, u32::MAX),
+            insn::ConfigOp::Cfgshiftmask(insn) => (insn.cfg_index(), 1, u32::MAX),
+            insn::ConfigOp::Rdcfg(_) | insn::ConfigOp::Setc16(_) => return,
+        };
+        (index..index + words).for_each(|index| self.tell_word(at, index, mask, outside));
+    }
+
+    /// Tells observers that word `index` of the thread's bank has changed.
+    pub(super) fn tell_word(&self, at: Attempt, index: u32, mask: u32, outside: &mut impl Outside) {
+        if let Ok(value) = self.config.get(at.thread, index) {
+            let word = self.config.place_of(at.thread, index);
+            let what = probe::What::Configures { thread: at.thread as u8, word, mask, value };
+            outside.watched(at.now, probe::Unit::Gate, at.origin, what);
+        }
     }
 
     /// `STREAMWRCFG`.

@@ -102,6 +102,11 @@ impl Tensix {
         self.coprocessor.passed
     }
 
+    /// From now on what the expanders execute themselves is told to observers.
+    pub(crate) fn tell_expanders(&mut self) {
+        self.coprocessor.tell_expanders();
+    }
+
     /// From now on counts what it executes.
     pub(crate) fn count_modes(&mut self) {
         self.coprocessor.count_modes();

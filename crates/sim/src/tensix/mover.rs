@@ -56,7 +56,7 @@ impl Asker {
     fn origin(self) -> Origin {
         match self {
             Self::Insn(at) => at.origin,
-            Self::Command(Some(by)) => Origin::own(by),
+            Self::Command(Some(by)) => Origin::own(by, 0),
             Self::Command(None) => Origin::DEBUG_BUS,
         }
     }

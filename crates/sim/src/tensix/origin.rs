@@ -3,6 +3,7 @@
 //! Every place of a front end carries it along, so it is small: a fault or a wait that happens
 //! thousands of cycles after the push can still name the core's instruction.
 
+use crate::Cycle;
 use std::fmt;
 use tilework_abi::tensix::Processor;
 
@@ -36,6 +37,8 @@ pub struct Origin {
     pc: u32,
     /// Of what a `REPLAY` repeats: where that was pushed when it was recorded.
     recorded_pc: u32,
+    /// The low bits of the cycle of the push.
+    pushed: u32,
     core: Option<Processor>,
     recorded_core: Option<Processor>,
     route: Route,
@@ -44,17 +47,17 @@ pub struct Origin {
 impl Origin {
     /// Pushed over the debug bus.
     pub(super) const DEBUG_BUS: Self =
-        Self { pc: 0, recorded_pc: 0, core: None, recorded_core: None, route: Route::BehindMop };
+        Self { pc: 0, recorded_pc: 0, pushed: 0, core: None, recorded_core: None, route: Route::BehindMop };
 
-    /// Pushed by the thread's own core.
+    /// Pushed by the thread's own core at cycle `at`.
     #[inline]
-    pub(super) const fn own(by: Issuer) -> Self {
-        Self { pc: by.pc, core: Some(by.core), route: Route::Own, ..Self::DEBUG_BUS }
+    pub(super) const fn own(by: Issuer, at: Cycle) -> Self {
+        Self { pc: by.pc, pushed: at as u32, core: Some(by.core), route: Route::Own, ..Self::DEBUG_BUS }
     }
 
-    /// Pushed by BRISC behind the MOP expander.
-    pub(super) const fn behind_mop(by: Issuer) -> Self {
-        Self { route: Route::BehindMop, ..Self::own(by) }
+    /// Pushed by BRISC behind the MOP expander at cycle `at`.
+    pub(super) const fn behind_mop(by: Issuer, at: Cycle) -> Self {
+        Self { route: Route::BehindMop, ..Self::own(by, at) }
     }
 
     /// Of what a `MOP` of this origin is expanded to.
@@ -83,6 +86,11 @@ impl Origin {
     /// The core that pushed; `None`: the debug bus.
     pub const fn core(self) -> Option<Processor> {
         self.core
+    }
+
+    /// The low bits of the cycle of the push.
+    pub(crate) const fn pushed(self) -> u32 {
+        self.pushed
     }
 
     /// The address of the instruction with which the core pushed.

@@ -164,7 +164,7 @@ impl Coprocessor {
                     _ => takes(timing::TENSIX_REG2FLOP),
                 }
             }
-            ScalarOp::Reg2flop(insn) => self.reg_to_flop(at, insn),
+            ScalarOp::Reg2flop(insn) => self.reg_to_flop(at, insn, outside),
             ScalarOp::Loadind(insn) => self.load_indirect(at, insn, outside),
             ScalarOp::Adddmareg(insn) => self.arithmetic(at, Arithmetic::Add, operands!(insn)),
             ScalarOp::Subdmareg(insn) => self.arithmetic(at, Arithmetic::Subtract, operands!(insn)),
@@ -243,7 +243,7 @@ impl Coprocessor {
         takes(1)
     }
 
-    fn reg_to_flop(&mut self, at: Attempt, insn: Reg2flop) -> Result<Done, Hold> {
+    fn reg_to_flop(&mut self, at: Attempt, insn: Reg2flop, outside: &mut impl Outside) -> Result<Done, Hold> {
         let (thread, input) = (at.thread, insn.input_reg());
         let value = *self.gpr(thread, input);
         let done = match (insn.to_adc(), insn.override_thread()) {
@@ -262,6 +262,13 @@ impl Coprocessor {
             }
         };
         done.map_err(|refusal| at.refused(refusal))?;
+        if outside.is_watched() && !insn.to_adc() {
+            let words = if insn.size_sel() == 0 { 4 } else { 1 };
+            if let Ok(index) = Config::thcon_index(insn.thcon_cfg_index()) {
+                let first = if words == 4 { index & !3 } else { index };
+                (first..first + words).for_each(|index| self.tell_word(at, index, u32::MAX, outside));
+            }
+        }
         takes(timing::TENSIX_REG2FLOP)
     }
 

@@ -27,6 +27,10 @@ impl Semaphore {
     pub(super) fn is_full(self) -> bool {
         self.value >= self.max
     }
+    /// Whether a post would change nothing.
+    pub(super) fn loses_post(self) -> bool {
+        self.value == MAX
+    }
     /// `SEMINIT`.
     pub(super) fn init(&mut self, value: u8, max: u8) {
         *self = Self { value, max };

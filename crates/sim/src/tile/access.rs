@@ -9,11 +9,12 @@
 use super::fabric::Fabric;
 use super::port::Ports;
 use super::wake;
-use crate::noc::Niu;
+use crate::noc::{Niu, is_misaligned};
 use crate::probe::{Agent, Wants, What};
 use crate::tensix::{Issuer, Tensix};
 use crate::{Fault, FaultClass, timing};
 use tilework_abi::address_map::{Region, niu_register};
+use tilework_abi::kernel::IC_INVALIDATE;
 use tilework_abi::tensix::{
     self as map, CFGREG_RD_CNTL, CFGREG_RDDATA, INSTRN_BUF_CTRL0, INSTRN_BUF_CTRL1, Processor, TRISC_PC_BUF_OVERRIDE,
 };
@@ -171,7 +172,15 @@ impl Reach<'_> {
             Region::Debug { .. } => self.store_debug(by.is_some(), at, addr, value),
             Region::Niu { noc, offset } => {
                 let niu = self.nius[noc].or_fault(|| own_niu(addr))?;
-                let start = niu.write(offset, value, at).map_err(Refuse::Fault)?;
+                let start = niu.write(offset, value, at);
+                if let (Err(fault), Some(recorder), Some(by)) = (&start, &mut self.fabric.recorder, by)
+                    && recorder.wants(Wants::NOC)
+                    && is_misaligned(fault)
+                {
+                    let what = What::Misaligned(fault.what.as_str().into());
+                    recorder.record(at, Agent::Core(by.core), by.pc, what);
+                }
+                let start = start.map_err(Refuse::Fault)?;
                 if let (Some(start), Some(recorder)) = (&start, &mut self.fabric.recorder)
                     && recorder.wants(Wants::NOC)
                 {
@@ -185,7 +194,18 @@ impl Reach<'_> {
             Region::Stream { offset } => self.fabric.streams.write(offset, value).map_err(Refuse::Fault),
             _ => {
                 let by = by.ok_or_else(|| Refuse::Fault(unmapped(addr)))?;
-                self.tensix.or_fault(|| unmapped(addr))?.store(by, addr, value, at)
+                let tensix = self.tensix.or_fault(|| unmapped(addr))?;
+                let lost = self.fabric.recorder.is_some().then(|| tensix.lost_post(by.core, addr, value)).flatten();
+                tensix.store(by, addr, value, at)?;
+                if let (Some(semaphore), Some(recorder)) = (lost, &mut self.fabric.recorder)
+                    && recorder.wants(Wants::ACCESSES)
+                {
+                    recorder.record(at, Agent::Core(by.core), by.pc, What::PostLost { semaphore });
+                }
+                if addr == IC_INVALIDATE {
+                    self.fabric.stale_code.invalidated(value);
+                }
+                Ok(())
             }
         }
     }

@@ -12,7 +12,7 @@ use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::wake;
-use crate::noc::Outbox;
+use crate::noc::{Outbox, wraps};
 use crate::probe::{Agent, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
@@ -354,6 +354,14 @@ impl<const PROBED: bool> TileBus<'_, PROBED> {
         }
     }
 
+    /// Records a push of an instruction that the code contains.
+    #[inline(always)]
+    fn pushed(&mut self, at: Cycle, pc: u32) {
+        if PROBED && self.shared.fabric.recorder.as_ref().is_some_and(|recorder| recorder.watches()) {
+            self.record(at, pc, What::Pushes);
+        }
+    }
+
     /// Whether all accesses are recorded.
     #[inline(always)]
     fn records(&self) -> bool {
@@ -393,7 +401,10 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         }
     }
 
-    fn code(&mut self, _at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+    fn code(&mut self, at: Cycle, pc: u32) -> Result<Arc<CodePage>, Fault> {
+        if self.records() && self.shared.fabric.stale_code.at(self.core, pc) {
+            self.record(at, pc, What::StaleCode);
+        }
         self.shared.fabric.code(pc)
     }
 
@@ -449,14 +460,20 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
         if self.records() {
             self.record(at, pc, What::Atomic { addr, value: old });
+            if op == Amo::Add && wraps(old, value, u32::MAX) {
+                self.record(at, pc, What::Wrapped { addr, value: old, added: value });
+            }
         }
         let latency = timing::ATOMIC_L1 + u32::try_from(drain).unwrap_or(u32::MAX / 2);
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
-    fn fence(&mut self, at: Cycle, pc: u32) -> u32 {
+    fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
         if self.records() {
             self.record(at, pc, What::Fence);
+            if code {
+                self.shared.fabric.stale_code.emptied(self.core);
+            }
         }
         self.ports.own.l0.flush();
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
@@ -469,13 +486,18 @@ impl<const PROBED: bool> Bus for TileBus<'_, PROBED> {
             return Err(NotQuick::Ask);
         }
         self.shared.tensix.quick_push(by, word, at)?;
+        self.pushed(at, pc);
         self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
         Ok(())
     }
 
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refused> {
         match tensix::thread_of(self.core) {
-            Some(thread) => self.push(thread, at, pc, word).map(|()| 0),
+            Some(thread) => {
+                self.push(thread, at, pc, word)?;
+                self.pushed(at, pc);
+                Ok(0)
+            }
             None if at >= self.horizon => Err(Refuse::Sync),
             // As a store (PushTensixInstruction.md): to thread 0 for BRISC, nowhere for NCRISC.
             None => self.store_register(at, pc, map::INSTRN_BUF_BASE, Width::Word, word).map(|store| store.hold),

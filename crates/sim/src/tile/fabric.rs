@@ -7,10 +7,11 @@
 use super::code::{CodeBook, TileCode};
 use super::debug::DebugRegs;
 use super::speculation::StoreLog;
+use super::stale_code::StaleCode;
 use super::streams::Streams;
 use super::wake;
 use crate::noc::Start;
-use crate::probe::{Recorder, Unit, Wants};
+use crate::probe::{Agent, Recorder, Unit, Wants, What};
 use crate::tensix::Origin;
 use crate::{Fault, FaultClass};
 use std::ops::Range;
@@ -73,6 +74,9 @@ pub(super) struct Fabric {
     pub(super) log: StoreLog,
     /// What observers of the chip will be told.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// Code that was written after cores had fetched it, and whose instruction caches may have it
+    /// as it was; kept while somebody observes accesses.
+    pub(super) stale_code: StaleCode,
     /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
     pub(super) acting: Option<(Cycle, Unit, Origin)>,
 }
@@ -98,6 +102,7 @@ impl Clone for Fabric {
             pc_buf_override: self.pc_buf_override,
             log: self.log.clone(),
             recorder: self.recorder.clone(),
+            stale_code: self.stale_code.clone(),
             acting: self.acting,
         }
     }
@@ -122,6 +127,7 @@ impl Fabric {
             pc_buf_override: None,
             log: StoreLog::default(),
             recorder: None,
+            stale_code: StaleCode::default(),
             acting: None,
         }
     }
@@ -186,9 +192,12 @@ impl Fabric {
             }
         }
         self.code_generation += u64::from(changed);
+        if changed && self.records_accesses() {
+            self.stale_code.changed(addr, len);
+        }
     }
 
-    /// The decoded page at `pc` (aligned to a page).
+    /// The decoded page with `pc`.
     pub(super) fn code(&mut self, pc: u32) -> Result<Arc<CodePage>, Fault> {
         let number = (pc / CODE_PAGE_BYTES) as usize;
         if let Some(page) = self.code.get(number) {
@@ -199,13 +208,23 @@ impl Fabric {
                 .at_addr(u64::from(pc)));
         };
         let page = self.code.decode(number, bytes);
-        for line in pc / LINE..(pc + CODE_PAGE_BYTES) / LINE {
+        let first = pc / CODE_PAGE_BYTES * (CODE_PAGE_BYTES / LINE);
+        for line in first..first + CODE_PAGE_BYTES / LINE {
             self.flags[line as usize] |= CODE;
         }
         Ok(page)
     }
 
     // Observers
+
+    /// Records an atomic of NoC `noc` that counts past the width of its word.
+    pub(super) fn observe_atomic(&mut self, at: Cycle, noc: u8, wrapped: Option<(u32, u32, u32)>) {
+        if let (Some((addr, value, added)), Some(recorder)) = (wrapped, &mut self.recorder)
+            && recorder.wants(Wants::ACCESSES)
+        {
+            recorder.record(at, Agent::Niu(noc), 0, What::Wrapped { addr, value, added });
+        }
+    }
 
     /// Observers want to see the stores of cores to these addresses of L1.
     pub(super) fn observe(&mut self, addrs: Range<u32>) {
@@ -216,6 +235,12 @@ impl Fabric {
     /// Whether they want to see stores to the line around `addr`.
     pub(super) fn is_observed(&self, addr: u32) -> bool {
         self.line_flags(addr) & OBSERVED != 0
+    }
+
+    /// Whether what orders the coprocessor's units is recorded.
+    #[inline]
+    pub(super) fn watches_coprocessor(&self) -> bool {
+        self.recorder.as_ref().is_some_and(|recorder| recorder.watches())
     }
 
     /// Whether all accesses of cores are recorded.

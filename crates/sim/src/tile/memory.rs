@@ -5,7 +5,7 @@
 
 use super::access::{Reach, Shared};
 use super::port::Ports;
-use crate::noc::{Body, Outbox, Packet, Start};
+use crate::noc::{Body, Outbox, Packet, Start, wrapped};
 use crate::{Fault, FaultClass, Memory};
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::L1_SIZE;
@@ -101,6 +101,9 @@ impl Shared {
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         let noc = usize::from(packet.noc);
+        if let Body::AtomicRequest { addr, len_be, data, .. } = packet.body {
+            self.fabric.observe_atomic(at, packet.noc, wrapped(addr, len_be, data, &self.fabric.l1[..]));
+        }
         let (niu, mut memory) = self.niu(noc, ports);
         let own = |addr: u64| niu_register(u32::try_from(addr).ok()?).filter(|&(niu, _)| niu == noc);
         match packet.body {

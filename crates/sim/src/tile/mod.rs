@@ -26,6 +26,7 @@ mod port;
 #[cfg(test)]
 mod register_tests;
 mod speculation;
+mod stale_code;
 mod streams;
 mod tensix;
 #[cfg(test)]
@@ -188,6 +189,9 @@ impl Tile {
         let recorder =
             self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
         recorder.set_wants(wants);
+        if wants.has(Wants::TENSIX) {
+            self.shared.tensix.tell_expanders();
+        }
         lines.iter().for_each(|line| self.shared.fabric.observe(line.clone()));
         // A core that speculates would record what may not happen.
         self.confirm();
@@ -462,6 +466,7 @@ impl Tile {
             } else if !held && was_held {
                 let keep = self.shared.fabric.debug.keeps_local(core);
                 self.ports[i].reset(keep);
+                self.shared.fabric.stale_code.emptied(core);
                 self.ports[i].code_seen = self.shared.fabric.code_generation;
                 self.shared.tensix.release_core(core, at);
                 let pc = self.shared.fabric.debug.reset_pc(core);

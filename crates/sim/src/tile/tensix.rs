@@ -6,10 +6,11 @@ use super::Tile;
 use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
-use crate::probe::{Agent, Unit, Wants, What};
+use crate::probe::{Agent, Passing, Unit, Wants, What};
 use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::insn::Insn;
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
@@ -90,9 +91,43 @@ impl Outside for Reach<'_> {
             self.fabric.acting = Some((at, unit, origin));
         }
     }
+    fn lost_posts(&mut self, at: Cycle, origin: Origin, semaphores: u8) {
+        if let (Some(core), Some(pc), Some(recorder)) = (origin.core(), origin.pc(), &mut self.fabric.recorder)
+            && recorder.wants(Wants::ACCESSES)
+        {
+            for semaphore in (0..8).filter(|i| semaphores >> i & 1 != 0) {
+                recorder.record(at, Agent::Core(core), pc, What::PostLost { semaphore });
+            }
+        }
+    }
+    #[inline]
+    fn executes(&mut self, at: Cycle, thread: usize, insn: Insn, origin: Origin) {
+        if let Some(recorder) = &mut self.fabric.recorder
+            && recorder.wants(Wants::TENSIX)
+            && let (Some(core), Some(pc)) = (origin.core(), origin.pc())
+        {
+            recorder.record(at, Agent::Core(core), pc, What::Tensix { thread: thread as u8, word: insn.word() });
+        }
+    }
     #[inline]
     fn is_observed(&self) -> bool {
         self.fabric.records_accesses()
+    }
+    #[inline]
+    fn is_watched(&self) -> bool {
+        self.fabric.watches_coprocessor()
+    }
+    #[cold]
+    fn passes(&mut self, at: Cycle, passing: &Passing) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.passes(at, passing);
+        }
+    }
+    #[cold]
+    fn watched(&mut self, at: Cycle, unit: Unit, origin: Origin, what: What) {
+        if let Some(recorder) = &mut self.fabric.recorder {
+            recorder.record(at, Agent::Coprocessor(unit), origin.pc().unwrap_or(0), what);
+        }
     }
     #[inline]
     fn has_read(&mut self, addr: u32, len: u32) {

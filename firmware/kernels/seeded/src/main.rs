@@ -13,7 +13,7 @@
 //!    tile;
 //! 10. the second and 11. the last tile.
 //!
-//! Circular buffer 0 has two pages. Semaphores 0 and 1 are 0.
+//! Circular buffer 0 has two pages, 1 and 2 are those of `seeded-compute`. Semaphores 0 and 1 are 0.
 #![no_std]
 #![no_main]
 
@@ -113,6 +113,9 @@ fn main(ctx: &KernelContext) {
         5 => tells::share(&mut program),
         6 => tells::local(&mut program),
         7 => tells::gather(&mut program),
-        _ => tells::pull(&mut program),
+        8 => tells::pull(&mut program),
+        9 | 11 => moves::tiles(&mut program),
+        12 => moves::turns(&mut program),
+        _ => {}
     }
 }

@@ -172,3 +172,53 @@ pub fn exchange(p: &mut Program) {
     p.noc.write(p.slot + PAGE, p.output.page(8 + p.index), 64);
     p.noc.full_barrier();
 }
+
+/// The ends of a compute program: NCRISC fills circular buffer 1, BRISC empties 2. Of a tile only
+/// the first bytes are moved.
+#[inline(never)]
+pub fn tiles(p: &mut Program) {
+    const TILES: u32 = 6;
+    if p.brisc {
+        let mut output = Consumer::new(p.ctx, 2);
+        for tile in 0..TILES {
+            output.wait_front(1);
+            p.noc.write(output.read_ptr(), p.out_page(tile), PAGE);
+            p.noc.writes_flushed();
+            output.pop_front(1);
+        }
+        return p.noc.write_barrier();
+    }
+    let mut input = Producer::new(p.ctx, 1);
+    for tile in 0..TILES {
+        input.reserve_back(1);
+        p.noc.read(p.in_page(tile), input.write_ptr(), PAGE);
+        p.noc.read_barrier();
+        input.push_back(1);
+    }
+}
+
+/// Both cores use the same NoC, one after the other: a page of a circular buffer is the turn.
+#[inline(never)]
+pub fn turns(p: &mut Program) {
+    if p.brisc {
+        let mut turn = Producer::new(p.ctx, 0);
+        p.noc.read(p.in_page(0), p.slot, PAGE);
+        p.noc.read_barrier();
+        p.noc.write(p.slot, p.out_page(0), PAGE);
+        p.noc.write_barrier();
+        turn.push_back(1);
+        return;
+    }
+    let turn = Consumer::new(p.ctx, 0);
+    if p.keeps(141) {
+        turn.wait_front(1);
+    }
+    let mut noc = p.other_noc();
+    noc.read(p.in_page(1), p.slot + PAGE, PAGE);
+    noc.read_barrier();
+    noc.write(p.slot + PAGE, p.out_page(1), PAGE);
+    noc.write_barrier();
+    if p.has(141) {
+        turn.wait_front(1);
+    }
+}

@@ -21,7 +21,7 @@ mod receive;
 mod regs;
 mod request;
 
-pub(crate) use request::Start;
+pub(crate) use request::{Start, is_misaligned};
 
 use super::{Grid, Packet, Place, TileKind};
 use crate::{Cycle, Fault};

@@ -537,6 +537,11 @@ fn check_rare_length(len: u64, targ: u64, ret: u64, a: Space, b: Space, align: u
     Ok(())
 }
 
+/// Whether a fault is that of a request whose addresses are not aligned alike.
+pub(crate) fn is_misaligned(fault: &Fault) -> bool {
+    fault.read == ALIGN_PAGE
+}
+
 fn unaligned_register(addr: u64) -> Fault {
     bad("a request on a register address that is not a multiple of 4", LEN_PAGE).at_addr(addr)
 }

@@ -221,7 +221,7 @@ impl Tensix {
             Target::Config(i) => cop.config.store(i, value).map_err(refused)?,
             Target::Push { thread } if me == 0 => {
                 let insn = instruction(by, thread, value, at)?;
-                full(cop.threads[thread].front.push_behind_mop(insn, Origin::behind_mop(by), at))?;
+                full(cop.threads[thread].front.push_behind_mop(insn, Origin::behind_mop(by, at), at))?;
                 cop.schedule(thread, at + 1);
             }
             Target::Push { thread } => full(self.push(by, thread, value, at)?)?,
@@ -244,6 +244,12 @@ impl Tensix {
             Target::PcBufT(_) | Target::CoprocessorDone(_) | Target::MopDone(_) => {}
         }
         Ok(())
+    }
+
+    /// The semaphore whose post a store of `value` at `addr` by `core` would be, if it would be lost.
+    pub(crate) fn lost_post(&self, core: Processor, addr: u32, value: u32) -> Option<u8> {
+        let Ok(Target::Semaphore(i)) = decode(core, addr) else { return None };
+        (value & 1 == 0 && self.coprocessor.semaphores[i].loses_post()).then_some(i as u8)
     }
 
     /// Stores the word `value` at `addr`, if that is a GPR of the Tensix thread whose core `core`

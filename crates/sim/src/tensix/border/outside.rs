@@ -1,8 +1,9 @@
 //! What the coprocessor sees of its tile.
 
 use super::Origin;
-use crate::probe::Unit;
+use crate::probe::{Passing, Unit, What};
 use crate::{Cycle, Fault};
+use tilework_abi::tensix::insn::Insn;
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
 pub(crate) trait Outside {
@@ -41,10 +42,34 @@ pub(crate) trait Outside {
     fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
         let _ = (at, unit, origin);
     }
+    /// An instruction of this origin has posted semaphores that have their largest value, a bit
+    /// each: the posts are lost.
+    fn lost_posts(&mut self, at: Cycle, origin: Origin, semaphores: u8) {
+        let _ = (at, origin, semaphores);
+    }
+    /// An instruction of this origin has passed, for observers.
+    #[inline]
+    fn executes(&mut self, at: Cycle, thread: usize, insn: Insn, origin: Origin) {
+        let _ = (at, thread, insn, origin);
+    }
     /// Whether anybody observes.
     #[inline]
     fn is_observed(&self) -> bool {
         false
+    }
+    /// Whether anybody wants to know what orders the threads and units.
+    #[inline]
+    fn is_watched(&self) -> bool {
+        false
+    }
+    /// An instruction has passed its wait gate, if [`Outside::is_watched`].
+    fn passes(&mut self, at: Cycle, passing: &Passing) {
+        let _ = (at, passing);
+    }
+    /// Something else that orders the threads and units, or uses what they share, if
+    /// [`Outside::is_watched`].
+    fn watched(&mut self, at: Cycle, unit: Unit, origin: Origin, what: What) {
+        let _ = (at, unit, origin, what);
     }
     /// The unit has read a span of L1.
     #[inline]

@@ -106,6 +106,11 @@ impl Named {
     }
 }
 
+/// Whether banks of SrcA or SrcB may change hands by an instruction.
+pub(super) fn gives_banks(insn: MatrixOp) -> bool {
+    Named::of(insn).flips != 0 || matches!(insn, MatrixOp::Cleardvalid(_))
+}
+
 impl Matrix {
     /// The unit has left reset (SoftReset.md).
     pub(super) fn reset_generators(&mut self) {
@@ -183,7 +188,7 @@ impl Matrix {
             }
         }
         on.release(named.flips);
-        Ok(named.flips != 0 || matches!(insn, MatrixOp::Cleardvalid(_)))
+        Ok(gives_banks(insn))
     }
 
     /// Instructions that work on Dst, and `MOVB2A`; `a`, `b`: counters of SrcA and SrcB.

@@ -64,6 +64,8 @@ pub(super) struct Packer {
     pub(super) l1_dest_addr_offset: u32,
     /// It has ended a tile.
     has_packed: bool,
+    /// Blocks of Dst that the last `PACR` has read, for those who observe.
+    read: u128,
     /// What the configuration says, of which generation, to which thread.
     plan: Option<(u64, usize, Plan)>,
 }
@@ -165,6 +167,9 @@ impl Packer {
         let rows = input.rows.iter().flatten();
         if let Some(ready) = rows.map(|row| on.dst.readable(*row)).max().filter(|ready| *ready > on.now) {
             return Err(Stop::NotBefore(ready));
+        }
+        if outside.is_watched() {
+            self.read = input.rows.iter().flatten().fold(0, |all, &row| all | Dst::block_of(row));
         }
         let packed = input.packed(&plan)?;
         let (stored, behind) = self.padding(insn, &input, packed);
@@ -283,6 +288,11 @@ impl Packer {
         self.exponents.advance(writes[1], &exponents, close);
         self.data.advance(writes[2], &data, close);
         Ok(())
+    }
+
+    /// The blocks of Dst that the last `PACR` has read, once.
+    pub(super) fn take_read(&mut self) -> u128 {
+        std::mem::take(&mut self.read)
     }
 
     /// Resets what counts exponents: `CLREXPHIST`.

@@ -24,7 +24,7 @@ use super::config::Refusal;
 use super::coprocessor::{Attempt, Coprocessor, Issue, THREADS};
 use super::number::{src_of_bf16, src_of_fp16};
 use super::src::{ROWS, Src};
-use crate::probe::Unit;
+use crate::probe::{Unit, What};
 use crate::{Cycle, FaultClass, NEVER, timing};
 use moves::Registers;
 use plan::{At, Context, Plan};
@@ -314,7 +314,7 @@ impl Coprocessor {
         loop {
             match self.unpackers.units[unit].until {
                 Some(until) if until > now => return Ok(until),
-                Some(_) => self.finish_job(unit, now),
+                Some(_) => self.finish_job(unit, now, outside),
                 None => {
                     let from = self.unpackers.units[unit].jobs.front().map_or(NEVER, |job| job.from);
                     if from > now {
@@ -342,7 +342,12 @@ impl Coprocessor {
                 let mut registers = Registers { src, dst, last: now + busy - 1 };
                 let moved = moves::execute(plan, outside.l1(), &mut registers);
                 moved.map_err(|refusal| job.at.refused(refusal))?;
-                tell_reads(plan, unit, now, job.at, outside);
+                let at = job.at;
+                if outside.is_watched() {
+                    let starts = What::Starts { thread: at.thread as u8, passed: at.now };
+                    outside.watched(now, Unit::Unpacker(unit as u8), at.origin, starts);
+                }
+                tell_reads(plan, unit, now, at, outside);
                 (busy, plan.wants)
             }
             Work::Fill { datum, own } => {
@@ -355,16 +360,24 @@ impl Coprocessor {
             Work::Nothing => (timing::TENSIX_UNIT, 0),
         };
         outside.works(Unit::Unpacker(unit as u8), job.at.thread, now, now + busy);
+        let at = job.at;
         let unpacker = &mut unpackers.units[unit];
         (unpacker.until, unpacker.wants) = (Some(now + busy), wants);
+        if outside.is_watched() {
+            self.tell_dst(Unit::Unpacker(unit as u8), at.thread, now, at.origin, outside);
+        }
         Ok(true)
     }
 
     /// The first job is done: its bank changes hands.
-    fn finish_job(&mut self, unit: usize, now: Cycle) {
+    fn finish_job(&mut self, unit: usize, now: Cycle, outside: &mut impl Outside) {
         let unpacker = &mut self.unpackers.units[unit];
         unpacker.until = None;
         let Some(job) = unpacker.jobs.pop_front() else { return };
+        if outside.is_watched() {
+            let ends = What::Ends { passed: job.at.now, gives: job.gives.is_some() };
+            outside.watched(now, Unit::Unpacker(unit as u8), job.at.origin, ends);
+        }
         if let Some(format) = job.gives {
             let bank = &mut self.src.0[unit];
             bank.imply_format(format);

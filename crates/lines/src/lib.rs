@@ -1,4 +1,7 @@
-//! From program counters to functions and source lines, by the symbol table and DWARF line tables.
+//! From program counters to functions and source lines, by the symbol table and DWARF line tables
+//! of ELF files.
+
+#![forbid(unsafe_code)]
 
 use addr2line::Context;
 use gimli::{EndianSlice, RunTimeEndian};
@@ -65,13 +68,21 @@ impl fmt::Display for SourceLocation {
 
 /// Looks `pc` (a link address) up in a file that was checked when it was loaded. Debug information
 /// is only for reports, so what cannot be read is left out.
-pub(super) fn locate(elf: &[u8], pc: u32) -> SourceLocation {
+pub fn locate(elf: &[u8], pc: u32) -> SourceLocation {
     let Ok(file) = object::File::parse(elf) else { return SourceLocation::default() };
     let mut frames = dwarf_frames(&file, pc).unwrap_or_default();
     if frames.is_empty() {
         frames.extend(symbol_of(&file, pc).map(|function| SourceFrame { function, line: None, column: None }));
     }
     SourceLocation { frames }
+}
+
+/// The section `.text`: its offset in the file, its bytes, its address.
+pub fn text_of(elf: &[u8]) -> Option<(usize, usize, u32)> {
+    let file = object::File::parse(elf).ok()?;
+    let text = file.section_by_name(".text")?;
+    let (offset, bytes) = text.file_range()?;
+    Some((usize::try_from(offset).ok()?, usize::try_from(bytes).ok()?, u32::try_from(text.address()).ok()?))
 }
 
 /// Address and bytes of the symbol called `name`; of several, the first.
@@ -83,12 +94,12 @@ fn find(elf: &[u8], name: &str) -> Option<(u32, u32)> {
 }
 
 /// The address of a symbol.
-pub(super) fn address_of(elf: &[u8], name: &str) -> Option<u32> {
+pub fn address_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(address, _)| address)
 }
 
 /// The word that a variable has when the file is loaded, if the file has the variable.
-pub(crate) fn initial_word(elf: &[u8], name: &str) -> Option<u32> {
+pub fn initial_word(elf: &[u8], name: &str) -> Option<u32> {
     let file = object::File::parse(elf).ok()?;
     let symbol = file.symbols().find(|s| s.name_bytes() == Ok(name.as_bytes()))?;
     let section = file.section_by_index(symbol.section_index()?).ok()?;
@@ -97,7 +108,7 @@ pub(crate) fn initial_word(elf: &[u8], name: &str) -> Option<u32> {
 }
 
 /// The size of a symbol, if the file has it.
-pub(super) fn size_of(elf: &[u8], name: &str) -> Option<u32> {
+pub fn size_of(elf: &[u8], name: &str) -> Option<u32> {
     find(elf, name).map(|(_, bytes)| bytes).filter(|&bytes| bytes > 0)
 }
 
@@ -110,14 +121,40 @@ fn symbol_of(file: &object::File, pc: u32) -> Option<String> {
     Some(demangle(symbol.name().ok()?))
 }
 
-/// A symbol's name as people know it, without what a terminal obeys.
-pub(super) fn demangle(name: &str) -> String {
+/// A symbol's name as people know it, without what a terminal obeys. Of C++ the name alone, without
+/// arguments.
+pub fn demangle(name: &str) -> String {
+    if let Some(name) = of_cpp(name) {
+        return plain(&name).into_owned();
+    }
     plain(&format!("{:#}", rustc_demangle::demangle(name))).into_owned()
+}
+
+/// The name of a function of C++ (Itanium C++ ABI, `<encoding>`): `_Z`, and a name with its length in
+/// front or several between `N` and `E`. None where it has parts of other kinds; Rust's older names
+/// end in a hash and are left to their own reader.
+fn of_cpp(symbol: &str) -> Option<String> {
+    fn part(text: &str) -> Option<(&str, &str)> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (len, rest) = text.split_at(digits);
+        rest.split_at_checked(len.parse().ok()?)
+    }
+    let rest = symbol.strip_prefix("_Z")?;
+    let Some(mut rest) = rest.strip_prefix('N') else {
+        return part(rest.strip_prefix('L').unwrap_or(rest)).map(|(name, _)| name.to_owned());
+    };
+    let mut names = Vec::new();
+    while let Some((name, after)) = part(rest) {
+        names.push(name);
+        rest = after;
+    }
+    let is_hash = |name: &&str| name.len() == 17 && name.starts_with('h');
+    (!names.is_empty() && !names.last().is_some_and(is_hash)).then(|| names.join("::"))
 }
 
 /// Calls `then` with a look-up from an address to its source file and line; it finds nothing where
 /// the debug information is missing or cannot be read.
-pub(super) fn with_lines(file: &object::File, then: impl FnOnce(&dyn Fn(u32) -> Option<(String, u32)>)) {
+pub fn with_lines(file: &object::File, then: impl FnOnce(&dyn Fn(u32) -> Option<(String, u32)>)) {
     let Ok(sections) = dwarf_sections(file) else { return then(&|_| None) };
     let dwarf = sections.borrow(|data| EndianSlice::new(data, RunTimeEndian::Little));
     let Ok(context) = Context::from_dwarf(dwarf) else { return then(&|_| None) };
@@ -152,4 +189,26 @@ fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
         frames.push(SourceFrame { function, line, column });
     }
     Some(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        for (symbol, name) in [
+            ("_Z11kernel_mainv", "kernel_main"),
+            ("_Z18noc_semaphore_waitU11rvtt_l1_ptrPVmm", "noc_semaphore_wait"),
+            ("_ZN7ckernel6packer13pack_untilizeEv", "ckernel::packer::pack_untilize"),
+            ("_ZL4helpi", "help"),
+            ("_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE", "core::fmt::Formatter::write_str"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            ("main", "main"),
+            ("_Z99short", "_Z99short"),
+            ("_Z", "_Z"),
+        ] {
+            assert_eq!(demangle(symbol), name, "{symbol}");
+        }
+    }
 }

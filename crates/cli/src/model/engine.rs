@@ -1,0 +1,203 @@
+//! What runs a compiled model: host arithmetic, or the chip.
+
+use super::args::{ModelArgs, OnChipArgs, RoundingName};
+use super::{native, run};
+use crate::args::EngineName;
+use crate::chip::{AnyChip, Settings};
+use crate::failure::{Failure, Outcome};
+use tilework_engine::{Engine, Held, Machine, Native, Options, Reason, Rounding, Work};
+use tilework_model::Model;
+use tilework_model::ttnn::TensorRef;
+use tilework_onchip::{Carried, OnChip, Placed, PlacedMark, forecast};
+use tilework_ops::{DType, Tensor};
+use tilework_runtime::{DeviceConfig, RuntimeError};
+
+/// A session on either.
+pub type Session<'m> = tilework_engine::Session<'m, AnyMachine>;
+
+/// Host arithmetic or the chip.
+pub enum AnyMachine {
+    /// Host arithmetic.
+    Native(Native),
+    /// The chip.
+    Chip(Box<OnChip<AnyChip>>),
+}
+
+/// A tensor of either.
+#[derive(Clone)]
+pub enum AnyTensor {
+    /// An array of the host.
+    Native(Tensor),
+    /// A tensor of a run on the chip.
+    Chip(Placed),
+}
+
+/// What remembers a tensor of either.
+pub enum AnyMark {
+    Native(<Tensor as Held>::Mark),
+    Chip(PlacedMark),
+}
+
+impl Held for AnyTensor {
+    type Mark = AnyMark;
+
+    fn address(&self) -> usize {
+        match self {
+            Self::Native(tensor) => tensor.address(),
+            Self::Chip(placed) => placed.address(),
+        }
+    }
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Native(tensor) => Held::bytes(tensor),
+            Self::Chip(placed) => placed.bytes(),
+        }
+    }
+    fn mark(&self) -> AnyMark {
+        match self {
+            Self::Native(tensor) => AnyMark::Native(tensor.mark()),
+            Self::Chip(placed) => AnyMark::Chip(placed.mark()),
+        }
+    }
+    fn is(&self, mark: &AnyMark) -> bool {
+        match (self, mark) {
+            (Self::Native(tensor), AnyMark::Native(mark)) => tensor.is(mark),
+            (Self::Chip(placed), AnyMark::Chip(mark)) => placed.is(mark),
+            _ => false,
+        }
+    }
+    fn gone(mark: &AnyMark) -> bool {
+        match mark {
+            AnyMark::Native(mark) => Tensor::gone(mark),
+            AnyMark::Chip(mark) => Placed::gone(mark),
+        }
+    }
+}
+
+/// A machine has only been given tensors of its own.
+fn foreign<T>() -> Result<T, Reason> {
+    Err(Reason::Value("a tensor of another machine".into()))
+}
+
+impl Machine for AnyMachine {
+    type Tensor = AnyTensor;
+
+    fn take(&mut self, array: Tensor, described: &TensorRef) -> Result<AnyTensor, Reason> {
+        match self {
+            Self::Native(native) => native.take(array, described).map(AnyTensor::Native),
+            Self::Chip(chip) => chip.take(array, described).map(AnyTensor::Chip),
+        }
+    }
+    fn give(&mut self, tensor: &AnyTensor) -> Result<Tensor, Reason> {
+        match (self, tensor) {
+            (Self::Native(native), AnyTensor::Native(tensor)) => native.give(tensor),
+            (Self::Chip(chip), AnyTensor::Chip(placed)) => chip.give(placed),
+            _ => foreign(),
+        }
+    }
+    fn cast(&mut self, tensor: &AnyTensor, dtype: DType, described: &TensorRef) -> Result<AnyTensor, Reason> {
+        match (self, tensor) {
+            (Self::Native(native), AnyTensor::Native(tensor)) => {
+                native.cast(tensor, dtype, described).map(AnyTensor::Native)
+            }
+            (Self::Chip(chip), AnyTensor::Chip(placed)) => chip.cast(placed, dtype, described).map(AnyTensor::Chip),
+            _ => foreign(),
+        }
+    }
+    fn operate(&mut self, work: &Work<'_, AnyTensor>) -> Result<Vec<AnyTensor>, Reason> {
+        match self {
+            Self::Native(native) => {
+                let own = work.with_operands(|tensor| match tensor {
+                    AnyTensor::Native(tensor) => Some(tensor),
+                    AnyTensor::Chip(_) => None,
+                });
+                let made = own.map_or_else(foreign, |work| native.operate(&work))?;
+                Ok(made.into_iter().map(AnyTensor::Native).collect())
+            }
+            Self::Chip(chip) => {
+                let own = work.with_operands(|tensor| match tensor {
+                    AnyTensor::Chip(placed) => Some(placed),
+                    AnyTensor::Native(_) => None,
+                });
+                let made = own.map_or_else(foreign, |work| chip.operate(&work))?;
+                Ok(made.into_iter().map(AnyTensor::Chip).collect())
+            }
+        }
+    }
+}
+
+impl AnyMachine {
+    /// Its name in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Native(_) => "native",
+            Self::Chip(_) => "chip",
+        }
+    }
+}
+
+/// A session with a model. Unless an engine is given, it runs on the chip if that has programs for
+/// all operations of the program that is meant.
+pub fn session<'m>(
+    model: &'m Model,
+    args: &ModelArgs,
+    rounding: RoundingName,
+    engine: Option<EngineName>,
+    on_chip: &OnChipArgs,
+) -> Outcome<Session<'m>> {
+    crate::limits::start_threads()?;
+    let native_code = if args.allow_native_code { Some(native::host(model)?) } else { None };
+    let options = Options { native_code, rounding: rounding.value(), ..Options::default() };
+    let config = DeviceConfig::new(on_chip.board.board());
+    let on_the_chip = match engine {
+        Some(EngineName::Chip) if rounding == RoundingName::Ends => {
+            return Err(Failure::option("--rounding", " ends: the chip rounds after each operation"));
+        }
+        Some(EngineName::Chip) => true,
+        Some(EngineName::Native) => false,
+        None => rounding == RoundingName::Operations && all_on_chip(model, args, &options, &config),
+    };
+    if !on_the_chip && let Some(option) = on_chip.given() {
+        return Err(Failure::option(option, " is for --engine chip; this program runs on the native engine"));
+    }
+    let machine = match on_the_chip {
+        true => AnyMachine::Chip(Box::new(OnChip::new(open(on_chip, config)?, on_chip.strict))),
+        false => AnyMachine::Native(Native),
+    };
+    tilework_engine::Session::on(model, options, machine).map_err(run::refusal)
+}
+
+/// Whether the chip has programs for all operations. What cannot run at all is told later.
+fn all_on_chip(model: &Model, args: &ModelArgs, options: &Options, config: &DeviceConfig) -> bool {
+    let Ok(mut session) = Engine::native(options.clone()).session(model) else { return false };
+    let Ok(program) = super::choose(&session, args.entry.as_deref()) else { return false };
+    let Ok(outline) = session.outline(program) else { return false };
+    let host = |(_, carried): &(_, Carried)| matches!(carried, Carried::Host(_));
+    !forecast(config, &outline).iter().any(host)
+}
+
+/// Opens a device on the built-in chip.
+fn open(args: &OnChipArgs, config: DeviceConfig) -> Outcome<crate::chip::Device> {
+    let settings = Settings { threads: args.threads, ..Settings::default() };
+    let (chip, _) = AnyChip::power_on(None, Some(config.board), settings)?;
+    let failed = |error: RuntimeError| Failure::failed("device", error.to_string());
+    crate::chip::Device::open(chip, config).map_err(failed)
+}
+
+impl RoundingName {
+    const fn value(self) -> Rounding {
+        match self {
+            Self::Operations => Rounding::Operations,
+            Self::Ends => Rounding::Ends,
+        }
+    }
+}
+
+impl OnChipArgs {
+    /// The first of the options that was given.
+    fn given(&self) -> Option<&'static str> {
+        let given =
+            [(self.board.given.is_some(), "--board"), (self.threads.is_some(), "--threads"), (self.strict, "--strict")];
+        given.into_iter().find_map(|(given, option)| given.then_some(option))
+    }
+}

@@ -1,0 +1,146 @@
+//! What the report of a run says about the chip.
+
+use super::engine::AnyMachine;
+use serde::Serialize;
+use std::io::Write;
+use tilework_driver::HostLink;
+use tilework_model::ttnn::OpKind;
+use tilework_onchip::{Carried, Record};
+
+/// What the chip did. The fields are those of the JSON form, in their order.
+#[derive(Serialize, Debug)]
+pub struct ChipReport {
+    board: &'static str,
+    /// Cycles from power-on to the end.
+    cycles: u64,
+    /// Cycles of the programs of all operations.
+    program_cycles: u64,
+    /// Operations that programs of the chip carried out.
+    chip: usize,
+    /// Transfers and other names of the same tensor.
+    moved: usize,
+    /// Operations of the host, because the program has their tensors there.
+    stated: usize,
+    /// Operations of the host, because the chip has no program for them.
+    host: usize,
+    /// Which these were.
+    by_host: Vec<ByHost>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    operations: Vec<Operation>,
+}
+
+/// An operation that the host computed instead of the chip.
+#[derive(Serialize, Debug)]
+struct ByHost {
+    program: usize,
+    operation: usize,
+    kind: OpKind,
+    why: String,
+}
+
+/// An operation and what it took.
+#[derive(Serialize, Debug)]
+struct Operation {
+    program: usize,
+    operation: usize,
+    kind: OpKind,
+    /// Where it comes from in the user's source.
+    loc: String,
+    carried: &'static str,
+    /// Cycles with transfers and the way through the queue.
+    cycles: u64,
+    /// Bytes to the device, and from it.
+    written: u64,
+    read: u64,
+    programs: Vec<Program>,
+}
+
+/// A program of an operation.
+#[derive(Serialize, Debug)]
+struct Program {
+    name: String,
+    cores: usize,
+    cycles: Option<u64>,
+}
+
+impl ChipReport {
+    /// What a machine did, if it is the chip; with each operation if `all`.
+    pub fn of(machine: &AnyMachine, all: bool) -> Option<Self> {
+        let AnyMachine::Chip(chip) = machine else { return None };
+        let records = chip.records();
+        let count = |name| records.iter().filter(|record| record.carried.name() == name).count();
+        let by_host = records.iter().filter_map(|record| match &record.carried {
+            Carried::Host(why) => Some(ByHost {
+                program: record.place.program,
+                operation: record.place.operation,
+                kind: record.place.kind,
+                why: why.clone(),
+            }),
+            _ => None,
+        });
+        Some(Self {
+            board: chip.device().board().name(),
+            cycles: chip.device().chip().cycles(),
+            program_cycles: records.iter().map(Record::busy).sum(),
+            chip: count("chip"),
+            moved: count("moved"),
+            stated: count("stated"),
+            host: count("host"),
+            by_host: by_host.collect(),
+            operations: records.iter().filter(|_| all).map(Operation::of).collect(),
+        })
+    }
+
+    pub fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        writeln!(out, "  board            {}", self.board)?;
+        writeln!(out, "  cycles           {}, {} of them in programs of operations", self.cycles, self.program_cycles)?;
+        let Self { chip, moved, stated, host, .. } = self;
+        writeln!(
+            out,
+            "  operations by    chip {chip}, transfers {moved}, host as stated {stated}, host instead {host}"
+        )?;
+        for ByHost { program, operation, kind, why } in &self.by_host {
+            writeln!(out, "    {program}.{operation:<5} {:<30} {why}", kind.name())?;
+        }
+        if !self.operations.is_empty() {
+            writeln!(
+                out,
+                "\n  {:<12} {:<30} {:<7} {:>10} {:>10}  programs",
+                "operation", "kind", "by", "cycles", "bytes"
+            )?;
+        }
+        for operation in &self.operations {
+            let place = format!("{}.{}", operation.program, operation.operation);
+            let programs = operation.programs.iter().map(|program| {
+                let cycles = program.cycles.map_or_else(|| "?".to_owned(), |cycles| cycles.to_string());
+                format!("{} {cycles} on {}", program.name, program.cores)
+            });
+            let (kind, bytes) = (operation.kind.name(), operation.written + operation.read);
+            let programs = programs.collect::<Vec<_>>().join(", ");
+            let Operation { carried, cycles, .. } = operation;
+            writeln!(out, "  {place:<12} {kind:<30} {carried:<7} {cycles:>10} {bytes:>10}  {programs}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Operation {
+    fn of(record: &Record) -> Self {
+        let programs = record.stages.iter().map(|stage| Program {
+            name: stage.name.clone(),
+            cores: stage.cores,
+            cycles: stage.cycles,
+        });
+        Self {
+            program: record.place.program,
+            operation: record.place.operation,
+            kind: record.place.kind,
+            loc: record.place.loc.clone(),
+            carried: record.carried.name(),
+            cycles: record.cycles,
+            written: record.written,
+            read: record.read,
+            programs: programs.collect(),
+        }
+    }
+}

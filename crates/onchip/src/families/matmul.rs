@@ -1,0 +1,274 @@
+//! Products of matrices.
+//!
+//! The product is a grid of blocks, one on each core. The first operand's blocks go along the rows
+//! of a rectangle of cores and the second's along its columns, each read from DRAM by one core and
+//! multicast to the others (`share`). Batches of products have no blocks in common: each core reads
+//! its own, and what does not fit on the cores at once is another program.
+
+use tilework_abi::addr::PageCount;
+use tilework_abi::noc::NocXy;
+use tilework_model::ttnn::ops::matmul::MatmulOp;
+use tilework_ops::DType;
+use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, UniqueArgs};
+
+use super::tiles::{self, DST_TILES, WIDE_DST_TILES};
+use crate::grid::{Rectangle, divisor, word};
+use crate::recipe::{At, Planned, Recipe, Task};
+
+/// The circular buffers: operands, product.
+const A: u32 = 0;
+const B: u32 = 1;
+const Y: u32 = 16;
+
+/// Blocks of an operand that a circular buffer has room for.
+const BLOCKS: u32 = 3;
+/// Tiles of a block along the inner dimension at most.
+const INNER: u32 = 8;
+
+/// A product of matrices of `rows` x `inner` and `inner` x `columns` tiles.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    batch: u32,
+    rows: u32,
+    inner: u32,
+    columns: u32,
+}
+
+/// How it is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Blocking {
+    /// Rows and columns of a core's block of the product.
+    block: [u32; 2],
+    /// Tiles of an operand's block along the inner dimension.
+    inner: u32,
+    /// Rows and columns of what is in Dst at once.
+    part: [u32; 2],
+    /// Pages of the circular buffers of the operands.
+    room: [u32; 2],
+}
+
+/// Formats, and what of the product is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    formats: [u32; 3],
+    pages: [u32; 3],
+    phases: u32,
+    wide: bool,
+}
+
+pub(super) fn matmul(op: &MatmulOp, task: &Task<'_>) -> Planned {
+    if op.transpose_a || op.transpose_b {
+        return Err("a transposed operand".into());
+    }
+    if op.fused_swiglu || op.activation.as_ref().is_some_and(|name| !name.is_empty()) {
+        return Err("a function of the product".into());
+    }
+    let ([a, b], [y]) = (task.operands, task.results) else { return Err("other than two operands".into()) };
+    let config = op.compute_config.as_ref();
+    let shape = shape([a.logical_shape(), b.logical_shape()], [tiles::in_dram(a)?, tiles::in_dram(b)?])?;
+    tiles::in_dram(y)?;
+    let specs = [a, b, y];
+    let mut formats = [0; 3];
+    for (format, spec) in formats.iter_mut().zip(specs) {
+        *format = tiles::format(spec.dtype())?;
+    }
+    let wide = config.and_then(|config| config.fp32_dest_acc_en).unwrap_or(false)
+        || specs.iter().any(|spec| spec.dtype() == DType::F32);
+    let form = Form { formats, pages: specs.map(|spec| spec.page_size()), phases: tiles::phases(config), wide };
+    if shape.batch > 1 { batched(shape, form, task) } else { multicast(shape, form, task) }
+}
+
+/// The shape in tiles. A second operand without batches is the same for all rows of the first.
+fn shape(logical: [&[usize]; 2], in_tiles: [[u32; 2]; 2]) -> Result<Shape, String> {
+    let batches = logical.map(|dims| dims.iter().rev().skip(2).product::<usize>());
+    if logical.iter().any(|dims| dims.len() < 2) {
+        return Err("a vector as operand".into());
+    }
+    let ([a, b], [[a_rows, inner], [b_rows, columns]]) = (batches, in_tiles);
+    match (a, b) {
+        (_, 1) => Ok(Shape { batch: 1, rows: a_rows, inner, columns }),
+        (a, b) if a == b && logical[0][..logical[0].len() - 2] == logical[1][..logical[1].len() - 2] => {
+            let batch = a as u32;
+            Ok(Shape { batch, rows: a_rows / batch, inner: b_rows / batch, columns })
+        }
+        _ => Err("batches that are spread".into()),
+    }
+}
+
+impl Blocking {
+    /// The division of a block of the product, with the operands in `l1` bytes.
+    fn of(block: [u32; 2], inner: u32, form: &Form, l1: u32) -> Option<Self> {
+        let most = if form.wide { WIDE_DST_TILES } else { DST_TILES };
+        let part = part(block, most);
+        let bytes = |room: [u32; 2]| {
+            let product = u64::from(part[0] * part[1] * 2) * u64::from(form.pages[2]);
+            u64::from(room[0]) * u64::from(form.pages[0]) + u64::from(room[1]) * u64::from(form.pages[1]) + product
+        };
+        (1..=INNER.min(inner)).rev().filter(|step| inner.is_multiple_of(*step)).find_map(|step| {
+            let blocks = if part == block { BLOCKS.min((inner / step).max(2)) } else { inner / step };
+            let room = block.map(|side| side * step * blocks);
+            (bytes(room) <= u64::from(l1)).then_some(Self { block, inner: step, part, room })
+        })
+    }
+
+    fn circular_buffers(&self, form: &Form) -> [CircularBuffer; 3] {
+        let of = |index, page_size, pages| CircularBuffer { index, page_size, pages: PageCount::new(pages) };
+        let [a, b, y] = form.pages;
+        [of(A, a, self.room[0]), of(B, b, self.room[1]), of(Y, y, self.part[0] * self.part[1] * 2)]
+    }
+
+    /// Arguments of the compute kernel.
+    fn compute(&self, blocks: u32, form: &Form) -> Vec<u32> {
+        let ([rows, columns], [f, g, h]) = (self.block, form.formats);
+        let [part_rows, part_columns] = self.part;
+        let wide = form.wide.into();
+        vec![blocks, rows, columns, self.inner, form.phases, wide, f, g, h, A, B, Y, part_rows, part_columns]
+    }
+
+    /// Arguments for the block of results, whose first tile is `first` of rows of `columns` tiles.
+    fn results(&self, address: u32, first: u32, columns: u32) -> [u32; 8] {
+        let parts = [self.block[0] / self.part[0], self.block[1] / self.part[1]];
+        [self.part[0], self.part[1], address, first, columns, Y, parts[0] * parts[1], parts[1]]
+    }
+}
+
+/// The largest part of a block that fits into so many tiles of Dst.
+fn part([rows, columns]: [u32; 2], most: u32) -> [u32; 2] {
+    let of = |n: u32| (1..=n.min(most)).filter(move |d| n.is_multiple_of(*d));
+    let all = of(rows).flat_map(|r| of(columns).map(move |c| [r, c])).filter(|[r, c]| r * c <= most);
+    // Of parts of the same size the squarest needs the fewest loads of operands.
+    all.max_by_key(|[r, c]| (r * c, u32::MAX - (r + c))).unwrap_or([1, 1])
+}
+
+/// One product on a rectangle of cores.
+fn multicast(shape: Shape, form: Form, task: &Task<'_>) -> Planned {
+    let all = Rectangle::of(&task.site.workers);
+    let (most_columns, most_rows) = all.size();
+    let (rows, columns) = (divisor(shape.rows, most_rows), divisor(shape.columns, most_columns));
+    let block = [shape.rows / rows, shape.columns / columns];
+    let blocking = Blocking::of(block, shape.inner, &form, task.site.l1);
+    let blocking = blocking.ok_or_else(|| format!("blocks of {block:?} tiles, which do not fit into L1"))?;
+    let grid = all.first(columns, rows);
+    Ok(Recipe::one(move |at| multicast_program(shape, form, blocking, &grid, at)))
+}
+
+fn multicast_program(
+    shape: Shape,
+    form: Form,
+    blocking: Blocking,
+    grid: &Rectangle,
+    at: &At<'_>,
+) -> Result<Program, RuntimeError> {
+    let (columns, rows) = grid.size();
+    let [a, b, y] = [at.operands[0], at.operands[1], &at.results[0]].map(|tensor| tensor.buffer.address.word());
+    let (blocks, inner, [high, wide]) = (shape.inner / blocking.inner, blocking.inner, blocking.block);
+    let (mut ncrisc, mut brisc) = (Vec::new(), Vec::new());
+    for column in 0..columns {
+        for row in 0..rows {
+            let here = word(grid.at(column, row));
+            // Rows are served by the cores of one diagonal and columns by those of another, so that
+            // the operands do not meet in one column or row of the network.
+            let ends = [grid.at(0, row), grid.at((row + 2) % columns, row), grid.at(columns - 1, row)].map(word);
+            let first = row * high * shape.inner;
+            ncrisc.push(vec![
+                blocks,
+                a,
+                first,
+                inner,
+                shape.inner,
+                high,
+                inner,
+                A,
+                here,
+                ends[1],
+                ends[0],
+                ends[2],
+                columns - 1,
+                0,
+                1,
+                0,
+            ]);
+            let ends = [grid.at(column, 0), grid.at(column, (column + 1) % rows), grid.at(column, rows - 1)].map(word);
+            let step = inner * shape.columns;
+            let mut args = vec![
+                blocks,
+                b,
+                column * wide,
+                step,
+                shape.columns,
+                inner,
+                wide,
+                B,
+                here,
+                ends[1],
+                ends[0],
+                ends[2],
+                rows - 1,
+                2,
+                3,
+            ];
+            args.extend(blocking.results(y, row * high * shape.columns + column * wide, shape.columns));
+            brisc.push(args);
+        }
+    }
+    Ok(program(&form, &blocking, blocks, Cores::List(grid.workers()), [ncrisc, brisc], at)?)
+}
+
+/// A product of its own on each core: batches, and rows of blocks of each.
+fn batched(shape: Shape, form: Form, task: &Task<'_>) -> Planned {
+    let workers = &task.site.workers;
+    let cores = workers.len() as u32;
+    let split = divisor(shape.rows, (cores / shape.batch).max(1));
+    let block = [shape.rows / split, shape.columns];
+    let blocking = Blocking::of(block, shape.inner, &form, task.site.l1);
+    let blocking = blocking.ok_or_else(|| format!("blocks of {block:?} tiles, which do not fit into L1"))?;
+    let units: Vec<[u32; 2]> = (0..shape.batch).flat_map(|batch| (0..split).map(move |i| [batch, i])).collect();
+    let mut recipe = Recipe::default();
+    for units in units.chunks(workers.len()) {
+        let (units, cores) = (units.to_vec(), workers[..units.len()].to_vec());
+        recipe.stages.push(Box::new(move |at| batched_program(shape, form, blocking, &units, &cores, at)));
+    }
+    Ok(recipe)
+}
+
+fn batched_program(
+    shape: Shape,
+    form: Form,
+    blocking: Blocking,
+    units: &[[u32; 2]],
+    cores: &[NocXy],
+    at: &At<'_>,
+) -> Result<Program, RuntimeError> {
+    let [a, b, y] = [at.operands[0], at.operands[1], &at.results[0]].map(|tensor| tensor.buffer.address.word());
+    let (blocks, inner, [high, wide]) = (shape.inner / blocking.inner, blocking.inner, blocking.block);
+    let (mut ncrisc, mut brisc) = (Vec::new(), Vec::new());
+    for (&[batch, i], &core) in units.iter().zip(cores) {
+        let (here, row) = (word(core), batch * shape.rows + i * high);
+        let first = row * shape.inner;
+        ncrisc.push(vec![blocks, a, first, inner, shape.inner, high, inner, A, here, here, here, here, 0, 0, 1, 0]);
+        let (first, step) = (batch * shape.inner * shape.columns, inner * shape.columns);
+        let mut args = vec![blocks, b, first, step, shape.columns, inner, wide, B, here, here, here, here, 0, 2, 3];
+        args.extend(blocking.results(y, row * shape.columns, shape.columns));
+        brisc.push(args);
+    }
+    Ok(program(&form, &blocking, blocks, Cores::List(cores.to_vec()), [ncrisc, brisc], at)?)
+}
+
+fn program(
+    form: &Form,
+    blocking: &Blocking,
+    blocks: u32,
+    cores: Cores,
+    [ncrisc, brisc]: [Vec<Vec<u32>>; 2],
+    at: &At<'_>,
+) -> Result<Program, RuntimeError> {
+    let mut program = Program::new("matmul", cores)
+        .role(at.kernels.role("matmul", "share", "share")?)
+        .unique_args(ArgSet::Ncrisc, UniqueArgs::PerCore(ncrisc))
+        .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(brisc))
+        .unique_args(ArgSet::Compute, UniqueArgs::Uniform(blocking.compute(blocks, form)));
+    for cb in blocking.circular_buffers(form) {
+        program = program.circular_buffer(cb);
+    }
+    Ok((0..4).fold(program, |program, _| program.semaphore(0)))
+}

@@ -1,0 +1,182 @@
+//! Programs that make a tensor of elements of others, by the kernel `rearrange` on both
+//! data-movement cores of the workers.
+
+use tilework_abi::addr::PageCount;
+use tilework_abi::rearrange::{BOXES, DIMS, arg, memory, of_box};
+use tilework_abi::tensix::Processor;
+use tilework_runtime::memory::{BufferType, TensorMemoryLayout};
+use tilework_runtime::tensor::{Layout, Tensor, TensorSpec};
+use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
+
+use crate::grid::share;
+use crate::recipe::{At, Planned, Recipe, Task};
+
+/// Bytes of L1 for the kernel of one core, and the most pages of sources in it.
+const MEMORY: u32 = 480 << 10;
+const SLOTS: u32 = 512;
+
+/// A part of a result: between two corners, element `base + sum of strides[k] * (i[k] - low[k])` of
+/// operand `operand` in row-major order. All lists have one number for each dimension of the
+/// result.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) operand: usize,
+    pub(super) base: i64,
+    pub(super) low: Vec<usize>,
+    pub(super) high: Vec<usize>,
+    pub(super) strides: Vec<i64>,
+}
+
+/// The strides of dimensions in row-major order.
+pub(super) fn strides(dims: &[usize]) -> Vec<i64> {
+    let mut strides = vec![1; dims.len()];
+    for k in (1..dims.len()).rev() {
+        strides[k - 1] = strides[k] * dims[k] as i64;
+    }
+    strides
+}
+
+/// All elements in order: another layout or shape.
+pub(super) fn in_order(dims: &[usize]) -> Part {
+    Part { operand: 0, base: 0, low: vec![0; dims.len()], high: dims.to_vec(), strides: strides(dims) }
+}
+
+/// What the kernel knows of a tensor.
+#[derive(Clone, Copy)]
+struct Side {
+    tiles: bool,
+    page: u32,
+    columns: u32,
+    rows: u32,
+}
+
+impl Side {
+    fn of(spec: &TensorSpec) -> Result<Self, String> {
+        let memory = spec.memory();
+        if memory.memory_layout != TensorMemoryLayout::Interleaved {
+            return Err("a sharded tensor".into());
+        }
+        if memory.buffer_type != BufferType::Dram {
+            return Err("a tensor in L1".into());
+        }
+        let tiles = match spec.layout() {
+            Layout::RowMajor => false,
+            Layout::TILE => true,
+            Layout::Tile(_) => return Err("tiles of another shape than 32x32".into()),
+        };
+        let dims = spec.logical_shape();
+        let length = |back: usize| dims.len().checked_sub(back).map_or(1, |k| dims[k] as u32);
+        Ok(Self { tiles, page: spec.page_size(), columns: length(1), rows: length(2) })
+    }
+
+    fn words(&self, tensor: &Tensor) -> [u32; 3] {
+        [tensor.buffer.address.word(), tensor.buffer.aligned_page_size(), self.page]
+    }
+}
+
+/// Whether all elements of all pages are in a part; parts are disjoint.
+fn covered(dims: &[usize], spec: &TensorSpec, parts: &[Part]) -> bool {
+    let inside = |part: &Part| -> usize {
+        part.low.iter().zip(&part.high).map(|(low, high)| high.saturating_sub(*low)).product()
+    };
+    let elements: usize = parts.iter().map(inside).sum();
+    elements == dims.iter().product::<usize>() && spec.padded_shape().iter().product::<usize>() == elements
+}
+
+/// A list of a number for each dimension, with numbers for those in front that the tensor lacks.
+fn padded<T: Copy>(list: &[T], first: T) -> [T; DIMS] {
+    let mut all = [first; DIMS];
+    all[DIMS - list.len()..].copy_from_slice(list);
+    all
+}
+
+/// A recipe for a result of parts; elsewhere it has `fill`, as a word of equal elements.
+pub(super) fn plan(parts: Vec<Part>, fill: u32, task: &Task<'_>) -> Planned {
+    let [result] = task.results else { return Err("other than one result".into()) };
+    let dims = result.logical_shape().to_vec();
+    if dims.len() > DIMS {
+        return Err(format!("more than {DIMS} dimensions"));
+    }
+    if parts.is_empty() || parts.len() > BOXES {
+        return Err(format!("a result of {} parts, the kernel has {BOXES}", parts.len()));
+    }
+    let size = match result.dtype().bytes() {
+        Some(bytes @ (1 | 2 | 4)) => bytes.trailing_zeros(),
+        _ => return Err(format!("elements of type {}", result.dtype().name())),
+    };
+    let out = Side::of(result)?;
+    let mut sides = Vec::new();
+    for part in &parts {
+        let source = task.operands[part.operand];
+        if source.dtype() != result.dtype() {
+            return Err(format!("{} elements made of {}", result.dtype().name(), source.dtype().name()));
+        }
+        sides.push(Side::of(source)?);
+    }
+    let pages = result.pages() as u32;
+    let slot = sides.iter().map(|side| side.page.next_multiple_of(64)).max().unwrap_or(64);
+    let budget = MEMORY.min(task.site.l1 / 2);
+    let slots = (0..=SLOTS.ilog2()).rev().map(|n| 1 << n).find(|&slots| memory(out.page, slots, slot) <= budget);
+    let slots = slots.ok_or_else(|| format!("pages of {} bytes", slot.max(out.page)))?;
+    let fills = !covered(&dims, result, &parts);
+    let workers = task.site.workers.clone();
+    if pages == 0 {
+        return Ok(Recipe::default());
+    }
+    Ok(Recipe::one(move |at| {
+        let cores = workers.len().min(pages.div_ceil(2) as usize);
+        let common = |cb: u32| {
+            let target = &at.results[0];
+            let mut words = vec![0; arg::FIRST_BOX as usize];
+            let mut set = |at: u32, values: &[u32]| words[at as usize..][..values.len()].copy_from_slice(values);
+            set(arg::ADDRESS, &out.words(target));
+            set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, slot, parts.len() as u32]);
+            set(arg::DIMS, &padded(&dims.iter().map(|&n| n as u32).collect::<Vec<_>>(), 1));
+            for (part, side) in parts.iter().zip(&sides) {
+                words.extend(box_words(part, side, at.operands[part.operand]));
+            }
+            words
+        };
+        program(common, pages, &workers[..cores], memory(out.page, slots, slot), at)
+    }))
+}
+
+fn box_words(part: &Part, side: &Side, source: &Tensor) -> Vec<u32> {
+    let narrow = |list: &[usize], first| padded(&list.iter().map(|&n| n as u32).collect::<Vec<_>>(), first);
+    let mut words = vec![0; of_box::WORDS as usize];
+    let mut set = |at: u32, values: &[u32]| words[at as usize..][..values.len()].copy_from_slice(values);
+    set(of_box::ADDRESS, &side.words(source));
+    // Numbers of elements have 32 bits; strides wrap around as the kernel's arithmetic does.
+    set(of_box::TILES, &[side.tiles.into(), side.columns, side.rows, part.base as u32]);
+    set(of_box::LOW, &narrow(&part.low, 0));
+    set(of_box::HIGH, &narrow(&part.high, 1));
+    set(of_box::STRIDES, &padded(&part.strides.iter().map(|&n| n as u32).collect::<Vec<_>>(), 0));
+    words
+}
+
+/// Both data-movement cores of each worker have a part of the pages.
+fn program(
+    common: impl Fn(u32) -> Vec<u32>,
+    pages: u32,
+    cores: &[tilework_abi::noc::NocXy],
+    memory: u32,
+    at: &At<'_>,
+) -> Result<Program, RuntimeError> {
+    let parts = cores.len() as u32 * 2;
+    let own = |of: u32| {
+        let shares = (0..cores.len() as u32).map(|i| share(pages, parts, i * 2 + of));
+        UniqueArgs::PerCore(shares.map(|(first, count)| vec![first, count]).collect())
+    };
+    let role = Role::all()
+        .kernel(Processor::Brisc, at.kernels.get("rearrange", Processor::Brisc)?)
+        .kernel(Processor::Ncrisc, at.kernels.get("rearrange", Processor::Ncrisc)?);
+    let cb = |index| CircularBuffer { index, page_size: memory, pages: PageCount::new(1) };
+    Ok(Program::new("rearrange", Cores::List(cores.to_vec()))
+        .role(role)
+        .circular_buffer(cb(0))
+        .circular_buffer(cb(1))
+        .unique_args(ArgSet::Brisc, own(0))
+        .unique_args(ArgSet::Ncrisc, own(1))
+        .common_args(ArgSet::Brisc, common(0))
+        .common_args(ArgSet::Ncrisc, common(1)))
+}

@@ -1,0 +1,24 @@
+//! Compiled models on the chip.
+//!
+//! [`OnChip`] is a machine ([`tilework_engine::Machine`]) whose tensors are in the memory of a
+//! device, where the program wants them and in the layout that it states. Each family of operations
+//! has a module ([`families`]) that plans a *recipe* from the operation and the descriptions of its
+//! tensors alone: scratch tensors and device programs, one after the other. What has no recipe is
+//! computed by the host, and said so: its operands are read and its results written through the
+//! queue, and the record of the operation has the reason ([`Record`]).
+//!
+//! Reference semantics are those of `tilework-ops`; the numbers of a recipe are the chip's.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod describe;
+mod families;
+mod grid;
+mod machine;
+mod placed;
+mod recipe;
+mod record;
+
+pub use machine::{OnChip, forecast};
+pub use placed::{Placed, PlacedMark};
+pub use record::{Carried, Record, Stage as RecordedStage};

@@ -1,0 +1,301 @@
+//! Makes the pages of a tensor from elements of others (`tilework_abi::rearrange`). Runs on either
+//! data-movement core; brings tensors from one layout to another, and permutes, slices,
+//! concatenates, pads, repeats and reshapes them.
+//!
+//! For each page of the result it goes through the elements row by row, in runs that are neighbours
+//! on both sides. A run waits in a list until the source's page is in L1; the core copies all runs of
+//! the list when the reads of their pages are done. Pages of sources stay in L1 as long as no other
+//! page needs their slot.
+#![no_std]
+#![no_main]
+
+use tilework_abi::rearrange::{BOXES, DIMS, RUN_BYTES, RUNS, TAG_BYTES, arg, of_box, own};
+use tilework_rt::cb::Producer;
+use tilework_rt::dram::Interleaved;
+use tilework_rt::reg::{publish, read, read8, read16, write, write8, write16};
+use tilework_rt::{KernelContext, Noc, crta, kernel, rta};
+
+kernel!(main);
+
+/// Rows and columns of a tile, and of a face.
+const TILE: u32 = 32;
+const FACE: u32 = 16;
+/// The tag of an empty slot: no page has this number.
+const EMPTY: u32 = u32::MAX;
+/// Where the number of a page ends and that of its box begins.
+const BOX_SHIFT: u32 = 28;
+
+/// How the elements of a tensor lie in pages.
+#[derive(Clone, Copy)]
+struct Form {
+    tiles: bool,
+    columns: u32,
+    rows: u32,
+    /// Tiles side by side, and one below the other in a matrix.
+    across: u32,
+    down: u32,
+}
+
+impl Form {
+    #[inline(always)]
+    fn new(tiles: bool, columns: u32, rows: u32) -> Self {
+        Self { tiles, columns, rows, across: columns.div_ceil(TILE), down: rows.div_ceil(TILE) }
+    }
+}
+
+/// The place of an element in a row or a tile.
+#[inline(always)]
+fn in_page(tiles: bool, row: u32, column: u32) -> u32 {
+    if tiles {
+        let face = (row & FACE) * 2 + (column & FACE);
+        face * FACE + (row % FACE) * FACE + column % FACE
+    } else {
+        column
+    }
+}
+
+/// A part of the result, and the source of its elements.
+#[derive(Clone, Copy)]
+struct Part {
+    pages: Interleaved,
+    bytes: u32,
+    form: Form,
+    base: u32,
+    low: [u32; DIMS],
+    high: [u32; DIMS],
+    strides: [u32; DIMS],
+}
+
+impl Part {
+    #[inline(always)]
+    fn new(ctx: &KernelContext, at: u32) -> Self {
+        let arg = |i| crta(ctx, at + i);
+        let list = |first: u32| core::array::from_fn(|k| arg(first + k as u32));
+        Self {
+            pages: Interleaved::new(ctx, arg(of_box::ADDRESS), arg(of_box::STRIDE)),
+            bytes: arg(of_box::BYTES),
+            form: Form::new(arg(of_box::TILES) != 0, arg(of_box::COLUMNS), arg(of_box::ROWS)),
+            base: arg(of_box::BASE),
+            low: list(of_box::LOW),
+            high: list(of_box::HIGH),
+            strides: list(of_box::STRIDES),
+        }
+    }
+
+    /// The source's element for the first of the box's columns in a row of the result, if the row
+    /// is in the box.
+    #[inline(always)]
+    fn row(&self, at: &[u32; DIMS - 1]) -> Option<u32> {
+        let mut element = self.base;
+        for k in 0..DIMS - 1 {
+            if at[k] < self.low[k] || at[k] >= self.high[k] {
+                return None;
+            }
+            element = element.wrapping_add(self.strides[k].wrapping_mul(at[k] - self.low[k]));
+        }
+        Some(element)
+    }
+}
+
+/// The kernel's memory, and what waits in it.
+struct Work {
+    noc: Noc,
+    size: u32,
+    slots: u32,
+    slot_bytes: u32,
+    tags: u32,
+    runs: u32,
+    pages: u32,
+    waiting: u32,
+    batch: u32,
+}
+
+impl Work {
+    /// The address in L1 of a page of a source, which is there when [`Work::flush`] has been called.
+    #[inline(always)]
+    fn page(&mut self, number: u32, part: &Part, page: u32) -> u32 {
+        let tag = number << BOX_SHIFT | page;
+        let slot = (page + number * 5) & (self.slots - 1);
+        let (entry, at) = (self.tags + slot * TAG_BYTES, self.pages + slot * self.slot_bytes);
+        if read(entry) != tag {
+            if read(entry + 4) == self.batch {
+                self.flush();
+            }
+            self.noc.read(part.pages.page(page), at, part.bytes);
+            write(entry, tag);
+        }
+        write(entry + 4, self.batch);
+        at
+    }
+
+    /// Remembers a run of elements.
+    #[inline(always)]
+    fn run(&mut self, from: u32, to: u32, elements: u32) {
+        let entry = self.runs + self.waiting * RUN_BYTES;
+        write(entry, from);
+        write(entry + 4, to);
+        write(entry + 8, elements << self.size);
+        self.waiting += 1;
+    }
+
+    /// Copies all runs that wait.
+    #[inline(never)]
+    fn flush(&mut self) {
+        self.noc.read_barrier();
+        let mut entry = self.runs;
+        for _ in 0..self.waiting {
+            let (from, to, bytes) = (read(entry), read(entry + 4), read(entry + 8));
+            copy(from, to, bytes);
+            entry += RUN_BYTES;
+        }
+        self.waiting = 0;
+        self.batch += 1;
+    }
+}
+
+/// Copies bytes in L1 in the largest pieces that both sides allow.
+#[inline(always)]
+fn copy(from: u32, to: u32, bytes: u32) {
+    let all = from | to | bytes;
+    let mut i = 0;
+    if all % 4 == 0 {
+        while i < bytes {
+            write(to + i, read(from + i));
+            i += 4;
+        }
+    } else if all % 2 == 0 {
+        while i < bytes {
+            write16(to + i, read16(from + i));
+            i += 2;
+        }
+    } else {
+        while i < bytes {
+            write8(to + i, read8(from + i));
+            i += 1;
+        }
+    }
+}
+
+fn main(ctx: &KernelContext) {
+    let arg = |i| crta(ctx, i);
+    let dims: [u32; DIMS] = core::array::from_fn(|k| arg(arg::DIMS + k as u32));
+    let form = Form::new(arg(arg::TILES) != 0, dims[DIMS - 1], dims[DIMS - 2]);
+    let count = arg(arg::BOXES).min(BOXES as u32);
+    let parts: [Part; BOXES] =
+        core::array::from_fn(|i| Part::new(ctx, arg::FIRST_BOX + (i as u32).min(count - 1) * of_box::WORDS));
+
+    let memory = Producer::new(ctx, arg(arg::CB));
+    memory.reserve_back(1);
+    let page_bytes = arg(arg::BYTES).next_multiple_of(64);
+    let (slots, slot_bytes) = (arg(arg::SLOTS), arg(arg::SLOT_BYTES));
+    let staging = memory.write_ptr();
+    let pages = staging + 2 * page_bytes;
+    let tags = pages + slots * slot_bytes;
+    let runs = tags + slots * TAG_BYTES;
+    for slot in 0..slots {
+        write(tags + slot * TAG_BYTES, EMPTY);
+        write(tags + slot * TAG_BYTES + 4, 0);
+    }
+    let size = arg(arg::SIZE);
+    let mut work = Work { noc: Noc::of(ctx), size, slots, slot_bytes, tags, runs, pages, waiting: 0, batch: 1 };
+
+    let target = Interleaved::new(ctx, arg(arg::ADDRESS), arg(arg::STRIDE));
+    let first = rta(ctx, own::FIRST);
+    let mut out = target.cursor(first);
+    let mut staged = staging;
+    for page in first..first + rta(ctx, own::PAGES) {
+        // The page before may still be leaving; the one before that has left.
+        if page >= first + 2 {
+            work.noc.writes_flushed();
+        }
+        if arg(arg::FILLS) != 0 {
+            for i in (0..page_bytes).step_by(4) {
+                write(staged + i, arg(arg::FILL));
+            }
+        }
+        fill(&mut work, &form, &dims, &parts[..count as usize], page, staged);
+        work.flush();
+        publish(staged + page_bytes - 4);
+        work.noc.write(staged, out.next_page(), arg(arg::BYTES));
+        staged = if staged == staging { staging + page_bytes } else { staging };
+    }
+    work.noc.full_barrier();
+}
+
+/// Collects the elements of a page of the result.
+#[inline(always)]
+fn fill(work: &mut Work, form: &Form, dims: &[u32; DIMS], parts: &[Part], page: u32, staged: u32) {
+    let (matrix, top, left, height, width) = if form.tiles {
+        let (row, column) = (page / form.across, page % form.across);
+        let (matrix, down) = (row / form.down, row % form.down);
+        (matrix, down * TILE, column * TILE, TILE, TILE)
+    } else {
+        (page / form.rows, page % form.rows, 0, 1, form.columns)
+    };
+    let mut at = [0; DIMS - 1];
+    let mut rest = matrix;
+    for k in (0..DIMS - 2).rev() {
+        at[k] = rest % dims[k];
+        rest /= dims[k];
+    }
+    let (bottom, right) = ((top + height).min(form.rows), (left + width).min(form.columns));
+    for row in top..bottom {
+        at[DIMS - 2] = row;
+        for (number, part) in (0..).zip(parts) {
+            let Some(first) = part.row(&at) else { continue };
+            let (low, high) = (part.low[DIMS - 1].max(left), part.high[DIMS - 1].min(right));
+            if low < high {
+                let step = part.strides[DIMS - 1];
+                let element = first.wrapping_add(step.wrapping_mul(low - part.low[DIMS - 1]));
+                columns(work, form, (number, part), [row, low, high, left], [element, step], staged);
+            }
+        }
+    }
+}
+
+/// Collects the elements of a row of a page, from column `low` to before `high`.
+#[inline(always)]
+fn columns(
+    work: &mut Work,
+    form: &Form,
+    (number, part): (u32, &Part),
+    [row, low, high, left]: [u32; 4],
+    [element, step]: [u32; 2],
+    staged: u32,
+) {
+    let from = &part.form;
+    let (mut column, mut element) = (low, element);
+    while column < high {
+        // Where the element is in its source.
+        let line = element / from.columns;
+        let source_column = element - line * from.columns;
+        let (source_page, source_row) = if from.tiles {
+            let matrix = line / from.rows;
+            let source_row = line - matrix * from.rows;
+            let down = matrix * from.down + source_row / TILE;
+            (down * from.across + source_column / TILE, source_row % TILE)
+        } else {
+            (line, 0)
+        };
+        // How many are neighbours on both sides.
+        let mut elements = 1;
+        if step == 1 {
+            elements = (high - column).min(from.columns - source_column);
+            if from.tiles {
+                elements = elements.min(FACE - source_column % FACE);
+            }
+            if form.tiles {
+                elements = elements.min(FACE - column % FACE);
+            }
+        }
+        if work.waiting == RUNS {
+            work.flush();
+        }
+        let at = work.page(number, part, source_page);
+        let source = in_page(from.tiles, source_row, source_column);
+        let target = in_page(form.tiles, row % TILE, column - left);
+        work.run(at + (source << work.size), staged + (target << work.size), elements);
+        column += elements;
+        element = element.wrapping_add(step.wrapping_mul(elements));
+    }
+}

@@ -1,0 +1,5 @@
+//! The unpack thread of `seeded-compute`.
+#![no_std]
+#![no_main]
+
+tilework_seeded_compute::image!(Unpack);
