@@ -48,12 +48,12 @@ fn gdb_stops_at_accesses_to_registers_and_l1_and_names_who_made_them() {
     std::fs::write(&file, script).unwrap();
     let session = Command::new(gdb).current_dir(&c).args(["-nx", "-batch", "-x"]).arg(&file).output().unwrap();
     let (said, told) = (String::from_utf8_lossy(&session.stdout), String::from_utf8_lossy(&session.stderr));
-    in_order(&said, &["hit Breakpoint 1", "Hardware access (read/write) watchpoint 2", "watchpoint 3", "TRISC1"]);
-    // The register is that of the tile, and its own cores use it; L1 is written by an NIU for one.
+    in_order(&said, &["hit Breakpoint 1", "Hardware access (read/write) watchpoint 2", "SIGTRAP", "TRISC1"]);
+    // The register is that of the tile, and its own cores use it; the core writes a page in L1.
     let line = |part: &str| told.lines().find(|line| line.contains(part)).unwrap_or_else(|| panic!("{part}: {told}"));
     let of_register = line(&format!("4 bytes at {register} "));
     assert!(of_register.contains("tile (1,3): ") && of_register.contains(" by tile 1-3 "), "{of_register}");
-    let of_l1 = line(" written by NIU");
-    assert!(of_l1.contains("tile (1,3): ") && of_l1.contains(" for tile 1-3 NCRISC at 0x"), "{of_l1}");
+    let of_l1 = line(" written by tile 1-3 TRISC1 at 0x");
+    assert!(of_l1.contains("tile (1,3): 4 bytes at 0x3"), "{of_l1}");
     run.end().code(0);
 }
