@@ -279,7 +279,14 @@ fn a_profile_has_exact_counts_of_lines_and_stacks() {
             assert_eq!(sum("tiles", key), number(&kernel[key]), "{key}: {kernel}");
         }
     }
-    assert!(increment["waits"].as_array().unwrap().iter().any(|wait| wait["reason"] == "noc_reads"), "{increment}");
+    assert!(
+        increment["waits"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|wait| wait["reason"].as_str().is_some_and(|reason| reason.starts_with("noc"))),
+        "{increment}"
+    );
     let links: Vec<u64> = profile["links"].as_array().unwrap().iter().map(|link| number(&link["busy"])).collect();
     assert!(links.len() > 10 && links.is_sorted_by(|a, b| a >= b) && links.iter().all(|&busy| busy > 0), "{links:?}");
     let banks = profile["memory"].as_array().unwrap();

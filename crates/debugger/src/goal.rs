@@ -74,6 +74,9 @@ pub(crate) enum Stop {
     Library(Thread),
     /// A core is about to execute an instruction with a breakpoint.
     Break(Thread),
+    /// A core has executed an instruction with a breakpoint while gdb had taken it away, to step
+    /// another one over it.
+    Passed(Thread, u32),
     /// Watched memory was accessed.
     Watch {
         /// The thread whose memory it is, or that accessed it.
@@ -104,6 +107,7 @@ impl Stop {
             Self::Kernel(thread)
             | Self::Library(thread)
             | Self::Break(thread)
+            | Self::Passed(thread, _)
             | Self::Watch { thread, .. }
             | Self::Done(thread)
             | Self::Begin(thread)

@@ -153,19 +153,23 @@ impl History {
         }
         let now = checkpoint.at;
         self.checkpoints.insert(place, checkpoint);
-        if self.checkpoints.len() > MOST {
-            let at = |index: usize| self.checkpoints.get(index).map_or(0, |checkpoint| checkpoint.at);
-            // In parts of 1024 of the distance.
-            let spread = |index: usize| {
-                let (before, after) = (at(index.saturating_sub(1)), at(index + 1));
-                after.saturating_sub(before).saturating_mul(1024) / (now.abs_diff(before) + 1)
-            };
-            let inner = 1..self.checkpoints.len() - 1;
-            if let Some(closest) = inner.min_by_key(|&index| spread(index)) {
-                self.checkpoints.remove(closest);
-            }
+        let cycles: Vec<Cycle> = self.cycles().collect();
+        if let Some(closest) = superfluous(&cycles, now) {
+            self.checkpoints.remove(closest);
         }
     }
+}
+
+/// Which of too many checkpoints is dropped: the one whose neighbours are closest to each other,
+/// measured by how far back they lie. The first and the last stay.
+fn superfluous(cycles: &[Cycle], now: Cycle) -> Option<usize> {
+    let spread = |index: usize| {
+        let (before, after) = (cycles[index - 1], cycles[index + 1]);
+        // In parts of 1024 of the distance.
+        after.saturating_sub(before).saturating_mul(1024) / (now.abs_diff(before) + 1)
+    };
+    let inner = (cycles.len() > MOST).then(|| 1..cycles.len() - 1)?;
+    inner.min_by_key(|&index| spread(index))
 }
 
 impl Machine {
@@ -289,5 +293,29 @@ impl Inspect for PastLook {
     }
     fn shows_memory(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_checkpoints_those_are_kept_that_are_near_and_some_that_are_far() {
+        let mut cycles: Vec<Cycle> = Vec::new();
+        for now in (0..1_000).map(|n| n * 1_000) {
+            cycles.push(now);
+            if let Some(index) = superfluous(&cycles, now) {
+                cycles.remove(index);
+            }
+            assert!(cycles.len() <= MOST);
+        }
+        assert_eq!((cycles[0], cycles[MOST - 1]), (0, 999_000));
+        let gaps: Vec<Cycle> = cycles.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.last().is_some_and(|&gap| gap <= 2_000), "{cycles:?}");
+        // From anywhere, going back costs about as much again as it lies back.
+        for (gap, from) in gaps.iter().zip(&cycles) {
+            assert!(*gap <= 999_000 - from && *gap <= 2 * (1_000_000 - from) / 3, "{cycles:?}");
+        }
     }
 }

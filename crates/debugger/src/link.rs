@@ -169,7 +169,7 @@ impl DebugLink {
     /// Nothing can happen any more, and the host waits.
     fn deadlock(&mut self) -> LinkError {
         let result = self.machine().map(|machine| {
-            let (cycle, waiting) = (machine.chip.clock_now(), machine.chip.waiting());
+            let (cycle, waiting) = (machine.chip.last_event(), machine.chip.waiting());
             let first = waiting.first().map(|core| (core.tile, core.core)).unzip();
             (cycle, machine.thread_of(first.0, first.1), waiting.len())
         });
@@ -268,7 +268,9 @@ fn reason(stop: &Stop) -> Reason {
         Stop::Interrupt(thread) => signal(*thread, Signal::SIGINT),
         Stop::Fault(thread, _) => signal(*thread, Signal::SIGSEGV),
         Stop::Deadlock(thread, _) => signal(*thread, Signal::SIGSTOP),
-        Stop::Done(thread) | Stop::Kernel(thread) | Stop::Watch { thread, .. } => signal(*thread, Signal::SIGTRAP),
+        Stop::Done(thread) | Stop::Kernel(thread) | Stop::Passed(thread, _) | Stop::Watch { thread, .. } => {
+            signal(*thread, Signal::SIGTRAP)
+        }
         Stop::Again => Reason::Signal(Signal::SIGTRAP),
     }
 }
@@ -279,6 +281,7 @@ fn describe(stop: &Stop) -> String {
         Stop::Kernel(_) => "the first kernel begins".into(),
         Stop::Library(_) => "new code was loaded".into(),
         Stop::Break(_) => "at a breakpoint".into(),
+        Stop::Passed(_, at) => format!("has passed the breakpoint at {at:#x}"),
         Stop::Done(_) => "the step is done".into(),
         Stop::Begin(_) => "the beginning of the run".into(),
         Stop::Interrupt(_) => "interrupted".into(),
@@ -290,7 +293,7 @@ fn describe(stop: &Stop) -> String {
 /// What gdb prints of a stop besides its own words.
 fn told(machine: &Machine, stop: &Stop) -> Option<String> {
     let thread = match stop {
-        Stop::Break(thread) | Stop::Fault(thread, _) | Stop::Deadlock(thread, _) => thread,
+        Stop::Break(thread) | Stop::Passed(thread, _) | Stop::Fault(thread, _) | Stop::Deadlock(thread, _) => thread,
         Stop::Watch { what, .. } => return Some(what.clone()),
         _ => return None,
     };

@@ -67,6 +67,8 @@ pub(crate) struct State {
     at_arrival: bool,
     /// Threads that have arrived at a breakpoint, and of which gdb does not know yet.
     pending: BTreeSet<Thread>,
+    /// Where they arrived, if gdb had taken that breakpoint away to step another thread over it.
+    passed: BTreeMap<Thread, u32>,
     /// Stops of this cycle of which gdb does not know yet.
     queued: VecDeque<Stop>,
     pub(crate) seen: Vec<Seen>,
@@ -102,6 +104,7 @@ impl State {
             why: "not started".into(),
             at_arrival: false,
             pending: BTreeSet::new(),
+            passed: BTreeMap::new(),
             queued: VecDeque::new(),
             seen: Vec::new(),
             edits: Vec::new(),
@@ -263,7 +266,8 @@ impl Machine {
                     self.state.pending.remove(&thread);
                     return Some(Stop::Done(thread));
                 }
-                self.take_pending_at(alone)
+                // gdb expects no other stop during a step over a breakpoint that it has taken away.
+                if alone { None } else { self.take_pending() }
             }
             Goal::Until(cycle) if now >= cycle => Some(Stop::Done(self.state.focus)),
             Goal::Until(_) => arrived.or_else(|| self.take_pending()),
@@ -314,10 +318,14 @@ impl Machine {
                 strangers.push((thread, pc));
             }
             if breakpoints.contains(&pc) || lifted.contains(&pc) {
-                arrivals.push(thread);
+                arrivals.push((thread, pc));
             }
         });
-        for thread in arrivals {
+        let is_alone = matches!(self.state.goal, Goal::Step { alone: true, .. });
+        for (thread, pc) in arrivals {
+            if is_alone {
+                self.state.passed.insert(thread, pc);
+            }
             self.chip.keep_awake(thread);
             self.state.pending.insert(thread);
             let moment = Moment { cycle: now, thread };
@@ -344,18 +352,18 @@ impl Machine {
 
     /// The first of the threads that have arrived at a breakpoint that is still there.
     pub(crate) fn take_pending(&mut self) -> Option<Stop> {
-        self.take_pending_at(false)
-    }
-
-    /// The same; with `lifted`, breakpoints count that gdb has taken away for a step.
-    fn take_pending_at(&mut self, lifted: bool) -> Option<Stop> {
         while let Some(thread) = self.state.pending.pop_first() {
             let pc = self.progress(thread).0;
-            if self.state.breakpoints.contains(&pc) || lifted && self.state.lifted.contains(&pc) {
+            let passed = self.state.passed.remove(&thread);
+            if self.state.breakpoints.contains(&pc) {
                 self.state.at_arrival = true;
                 return Some(Stop::Break(thread));
             }
+            if let Some(at) = passed.filter(|at| self.state.breakpoints.contains(at)) {
+                return Some(Stop::Passed(thread, at));
+            }
         }
+        self.state.passed.clear();
         None
     }
 

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_abi::l1::WORKER;
-use tilework_checks::Policy;
+use tilework_checks::{Level, Policy, Word};
 use tilework_debugger::Debugger;
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
@@ -95,6 +95,9 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     }
     if own.gdb.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--gdb", " needs the built-in chip: leave out --chip"));
+    }
+    if own.gdb.is_some() && own.checks.checks.iter().any(|&word| word != Word::Level(Level::Off)) {
+        return Err(Failure::option("--checks", " needs a run without --gdb"));
     }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
@@ -176,6 +179,8 @@ impl<'a> Job<'a> {
         let queue = queue.transpose()?;
         refuse_for_plan(own, &plan)?;
         let policy = own.checks.policy(&plan, library.is_none())?;
+        // A debugger goes back, and observers would see again what they have seen.
+        let policy = if own.gdb.is_some() { Policy::off() } else { policy };
         let names = plan.outputs().into_iter().map(|(name, _)| format!("{name}.npy"));
         let second = own.capture.as_ref().filter(|_| plan.queues > 1).map(|path| capture_of(path, QueueId::SECOND));
         let targets = Targets::new()

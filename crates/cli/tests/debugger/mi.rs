@@ -16,11 +16,11 @@ const COMMANDS: &str = "\
 -stack-list-frames
 -var-create - * factor
 -data-evaluate-expression pages_done
+-break-delete
 -exec-next
 -data-evaluate-expression pages_done
 -exec-next --reverse
 -data-evaluate-expression pages_done
--break-delete
 -exec-continue
 -gdb-exit
 ";

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Debian's gdb for many processors, and the one of the cross tools.
-const GDBS: [&str; 2] = ["gdb-multiarch", "riscv64-unknown-elf-gdb"];
+pub(crate) const GDBS: [&str; 2] = ["gdb-multiarch", "riscv64-unknown-elf-gdb"];
 
 /// The commands of the session; `$PORT` is the port.
 const SESSION: &str = "\

@@ -12,7 +12,7 @@ use super::{AnyNode, Chip, ChipError};
 use crate::pcie::{Bar, ReadTicket as Ticket};
 use crate::sched::{Step, Until};
 use crate::tile::{Activity, Tile};
-use crate::{Cycle, Fault, timing};
+use crate::{Cycle, Fault, Node, timing};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
@@ -73,6 +73,11 @@ impl Chip {
     /// The time to which the chip has come; the host may be ahead of it.
     pub fn clock_now(&self) -> Cycle {
         self.scheduler.now
+    }
+
+    /// When the last thing happened: a core may have come further, alone, than the chip.
+    pub fn last_event(&self) -> Cycle {
+        self.nodes.iter().map(Node::rested).fold(self.scheduler.now, Cycle::max)
     }
 
     /// The first cycle at which something happens by itself, from now on; the largest number if
