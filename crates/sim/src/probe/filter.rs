@@ -337,7 +337,7 @@ mod tests {
         for _ in 0..40 {
             let (mut filter, mut real, mut seen) = (Filter::new(), Caches::new(), Caches::new());
             filter.set_boundaries(&[0..16], 0);
-            for at in 1..4000 {
+            for at in 1..4000u64 {
                 let core = Processor::ALL[next(8).min(4) as usize % 3];
                 let c = core.index();
                 // Four granules, of which one has the boundary.
