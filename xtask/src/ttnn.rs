@@ -6,6 +6,7 @@
 //! `tests/python/ttnn_dm.py`, or one that prints its times in the same form.
 
 mod features;
+mod findings;
 mod ops;
 
 use std::collections::BTreeMap;
@@ -47,6 +48,10 @@ pub struct TtnnArgs {
     /// Which operations: names or prefixes that end in `*`, with commas between them.
     #[arg(long, value_name = "NAMES", requires = "ops")]
     only: Option<String>,
+    /// Instead of times, what our library's checks find in the script's run, or in that of
+    /// operations: off, warn, error, races, suspicious, with commas between them (docs/others.md).
+    #[arg(long, value_name = "WORDS", conflicts_with_all = ["compare", "features"])]
+    checks: Option<String>,
     /// Board of our library.
     #[arg(long, default_value = "p150")]
     board: String,
@@ -66,6 +71,12 @@ pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
     let script = args.ops.clone().or_else(|| args.script.clone()).unwrap_or_else(|| root.join(SCRIPT));
     let script = script.canonicalize().with_context(|| script.display().to_string())?;
     let folder = tempfile::tempdir()?;
+    if let Some(words) = &args.checks {
+        let library = own_folder(root, args, &folder.path().join("own"))?;
+        let only = args.only.as_deref().map_or_else(Vec::new, |only| vec!["--only", only]);
+        print!("{}", findings::run(&setup, &library, &script, &only, words, folder.path())?);
+        return Ok(());
+    }
     let mut libraries = vec![("ours", own_folder(root, args, &folder.path().join("own"))?)];
     if let Some(other) = &args.compare {
         libraries.push(("theirs", other_folder(&setup, other, &folder.path().join("other"))?));

@@ -15,6 +15,7 @@ pub mod board;
 pub mod cb;
 pub mod convert;
 pub mod cq;
+pub mod eltwise;
 pub mod globals;
 pub mod grid;
 pub mod kernel;
@@ -31,6 +32,7 @@ pub mod stream;
 pub mod telemetry;
 pub mod tensix;
 pub mod tlb;
+pub mod walk;
 
 /// Rounds `value` up to a multiple of `align` (a power of two).
 pub const fn align_up(value: u32, align: u32) -> u32 {

@@ -200,7 +200,6 @@ const CASES: &[Case] = &[
         name: "configure",
         bugs: &[
             (131, "reconfigures the packer without a stall", &[REGISTERS]),
-            (132, "reconfigures the unpacker without a stall", &[REGISTERS]),
             (133, "reconfigures the matrix unit without a stall", &[REGISTERS]),
             (134, "no mutex for a word that two threads set", &[REGISTERS]),
         ],

@@ -7,6 +7,7 @@ mod product;
 
 use common::{example, folder, read_npy, repository, run_text, tilework, write_npy};
 use functions::{program, run};
+use std::f32::consts::{FRAC_PI_2, FRAC_PI_4};
 use std::path::Path;
 
 /// A value of bfloat16 by its bits.
@@ -18,19 +19,27 @@ fn bf16(bits: u32) -> f32 {
 /// results may be off: in units, and relative to the value.
 type Function = (u32, [f32; 2], fn(f64) -> f64, [f32; 2], [f64; 2]);
 
-/// The error function: its series, or beyond 2.5 its continued fraction.
+/// The error function: its series, or beyond 2.5 by what it lacks to one.
+fn erf(x: f64) -> f64 {
+    if x.abs() >= 2.5 {
+        return 1.0 - erfc(x);
+    }
+    let (mut term, mut sum) = (x, x);
+    for n in 1..60 {
+        let n = f64::from(n);
+        term *= -x * x / n;
+        sum += term / (2.0 * n + 1.0);
+    }
+    2.0 / std::f64::consts::PI.sqrt() * sum
+}
+
+/// What the error function lacks to one; beyond 2.5 its continued fraction.
 fn erfc(x: f64) -> f64 {
     if x < 0.0 {
         return 2.0 - erfc(-x);
     }
     if x < 2.5 {
-        let (mut term, mut sum) = (x, x);
-        for n in 1..60 {
-            let n = f64::from(n);
-            term *= -x * x / n;
-            sum += term / (2.0 * n + 1.0);
-        }
-        return 1.0 - 2.0 / std::f64::consts::PI.sqrt() * sum;
+        return 1.0 - erf(x);
     }
     let fraction = (1..100).rev().fold(0.0, |f, n| f64::from(n) / 2.0 / (x + f));
     (-x * x).exp() / std::f64::consts::PI.sqrt() / (x + fraction)
@@ -44,6 +53,10 @@ fn gelu_tanh(x: f64) -> f64 {
     x * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x))
 }
 
+fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
 fn if_holds(holds: bool) -> f64 {
     f64::from(u8::from(holds))
 }
@@ -55,7 +68,7 @@ const fn bits(n: u32) -> f64 {
 }
 
 /// What the doc comments of `Unary` say.
-const FUNCTIONS: [Function; 38] = [
+const FUNCTIONS: [Function; 52] = [
     (0, [0.0; 2], f64::exp, [-87.0, 88.5], [0.0, bits(19)]),
     (1, [0.0; 2], f64::exp2, [-125.9, 127.9], [0.0, bits(22)]),
     (2, [0.0; 2], f64::exp_m1, [-87.0, 88.5], [3e-38, bits(19)]),
@@ -95,7 +108,23 @@ const FUNCTIONS: [Function; 38] = [
     (32, [0.0; 2], |x| if_holds(x > 0.0), ALL, [0.0, 0.0]),
     (33, [0.0; 2], |x| if_holds(x < 0.0), ALL, [0.0, 0.0]),
     (34, [0.0; 2], |x| if_holds(x > 0.0), ALL, [0.0, 0.0]),
+    (44, [0.0; 2], f64::ln_1p, [-0.9999, 3e38], [0.0, bits(20)]),
+    (45, [0.0; 2], f64::log2, [0.0, 3e38], [0.0, bits(20)]),
+    (46, [0.0; 2], f64::log10, [0.0, 3e38], [0.0, bits(20)]),
+    (47, [0.0; 2], softplus, ALL, [2e-38, bits(18)]),
+    (52, [0.0; 2], erf, ALL, [0.0, bits(22)]),
+    (53, [0.0; 2], erfc, ALL, [2e-38, bits(17)]),
+    (54, [0.0; 2], f64::tan, [-1e4, 1e4], [0.0, bits(21)]),
+    (55, [0.0; 2], f64::atan, ALL, [0.0, bits(22)]),
+    (56, [0.0; 2], f64::asin, [-1.0, 1.0], [0.0, bits(21)]),
+    (57, [0.0; 2], f64::acos, [-1.0, 1.0], [1e-9, bits(21)]),
+    (58, [0.0; 2], f64::sinh, [-88.7, 88.7], [0.0, bits(19)]),
+    (59, [0.0; 2], f64::cosh, [-88.7, 88.7], [0.0, bits(19)]),
+    (60, [0.0; 2], f64::cbrt, ALL, [0.0, bits(21)]),
+    (61, [0.0; 2], |x| x, ALL, [0.0, 0.0]),
 ];
+/// The first of them that are held to the same for all of f32.
+const FIRST_OF_F32: usize = 38;
 
 /// All bfloat16 numbers, by their bits.
 fn all_numbers() -> Vec<f32> {
@@ -122,12 +151,35 @@ fn functions_are_as_exact_as_they_say_for_all_bfloat16() {
 }
 
 #[test]
+fn functions_are_as_exact_for_numbers_of_f32() {
+    for (function, numbers, plain, [low, high], [absolute, relative]) in &FUNCTIONS[FIRST_OF_F32..] {
+        // Of all sizes, and spread over what the range has between -100 and 100.
+        let [sizes, _] = operands();
+        let (from, to) = (low.max(-100.0), high.min(100.0));
+        let spread = (0..sizes.len()).map(|i| from + (to - from) * (i as f32 + 0.37) / sizes.len() as f32);
+        let x: Vec<f32> = sizes.iter().copied().chain(spread).chain(sizes.iter().map(|x| x * 1e-6)).collect();
+        let x: Vec<f32> = x.into_iter().cycle().take(1 << 16).collect();
+        let text = program(*function, numbers.map(f32::to_bits), ["f32", "f32"], 1, 256);
+        let found: Vec<f32> = run(&text, &[256, 256], &[&x]);
+        for (&x, y) in x.iter().zip(found).filter(|(x, _)| x.is_normal() && (low..=high).contains(x)) {
+            let (expected, y) = (plain(x.into()), f64::from(y));
+            let tiny = expected.abs() < f32::MIN_POSITIVE.into() && y == 0.0;
+            let error = (y - expected).abs();
+            assert!(
+                tiny || error <= absolute + relative * expected.abs(),
+                "function {function} of {x:e}: found {y:e}, expected {expected:e}"
+            );
+        }
+    }
+}
+
+#[test]
 fn functions_of_zero_infinity_and_what_is_outside() {
     const INF: f32 = f32::INFINITY;
     const NAN: f32 = f32::NAN;
     let x = all_numbers();
     // Of 0, infinity, minus infinity, -1, and 100.
-    let cases: [(u32, [f32; 5]); 12] = [
+    let cases: [(u32, [f32; 5]); 19] = [
         (0, [1.0, INF, 0.0, 0.367_879_48, INF]),
         (2, [0.0, INF, -1.0, -0.632_120_55, INF]),
         (3, [0.5, 1.0, 0.0, 0.268_941_4, 1.0]),
@@ -140,6 +192,13 @@ fn functions_of_zero_infinity_and_what_is_outside() {
         (26, [0.0, INF, -INF, -1.0, 100.0]),
         (29, [1.0, 0.0, 0.0, 0.0, 0.0]),
         (34, [1.0, 1.0, 0.0, 0.0, 1.0]),
+        (44, [0.0, INF, NAN, -INF, 4.615_120_5]),
+        (47, [std::f32::consts::LN_2, INF, 0.0, 0.313_261_7, 100.0]),
+        (52, [0.0, 1.0, -1.0, -0.842_700_8, 1.0]),
+        (53, [1.0, 0.0, 2.0, 1.842_700_8, 0.0]),
+        (55, [0.0, FRAC_PI_2, -FRAC_PI_2, -FRAC_PI_4, 1.560_796_7]),
+        (56, [0.0, NAN, NAN, -FRAC_PI_2, NAN]),
+        (60, [0.0, INF, -INF, -1.0, 4.641_589]),
     ];
     for (function, expected) in cases {
         let text = program(function, [0; 2], ["bf16", "f32"], 1, 256);
@@ -208,6 +267,50 @@ fn functions_of_two_operands_take_all_bits_of_f32() {
     let found: Vec<f32> = run(&program(96, [0; 2], ["f32", "f32"], 3, 128), &[128, 128], &[&c, &a, &b]);
     for i in 0..a.len() {
         assert_eq!(found[i].to_bits(), if c[i] == 0.0 { b[i] } else { a[i] }.to_bits(), "{i}");
+    }
+}
+
+#[test]
+fn powers_remainders_and_logic_of_two_operands() {
+    let (first, second) = operands().into();
+    // Powers of 1/16 to 16, and integer powers of negative numbers.
+    let base = |(i, x): (usize, &f32)| if i % 3 == 0 { -(x.abs() % 16.0) } else { x.abs() % 16.0 + 0.0625 };
+    let a: Vec<f32> = first.iter().enumerate().map(base).collect();
+    let exponent = |(i, x): (usize, &f32)| if i % 3 == 0 { (x % 9.0).round() } else { x % 16.0 };
+    let b: Vec<f32> = second.iter().enumerate().map(exponent).collect();
+    let found: Vec<f32> = run(&program(101, [0; 2], ["f32", "f32"], 2, 128), &[128, 128], &[&a, &b]);
+    for i in 0..a.len() {
+        let (expected, y) = (f64::from(a[i]).powf(b[i].into()), f64::from(found[i]));
+        let (large, tiny) = (expected.abs() > f32::MAX.into(), expected.abs() < f32::MIN_POSITIVE.into());
+        let right = (y - expected).abs() <= bits(18) * expected.abs();
+        assert!(right || large && y.is_infinite() || tiny && y == 0.0, "{} ^ {}: {y}, not {expected}", a[i], b[i]);
+    }
+
+    let divisor = |x: &f32| if *x == 0.0 { 0.75 } else { *x };
+    let b: Vec<f32> = second.iter().map(divisor).collect();
+    let remainders: [(u32, OfTwo<f64>); 2] = [(102, |a, b| a % b), (103, |a, b| a - (a / b).floor() * b)];
+    for (function, plain) in remainders {
+        let found: Vec<f32> = run(&program(function, [0; 2], ["f32", "f32"], 2, 128), &[128, 128], &[&first, &b]);
+        for i in (0..b.len()).filter(|&i| (first[i] / b[i]).abs() < 4096.0) {
+            let expected = plain(first[i].into(), b[i].into());
+            let error = (f64::from(found[i]) - expected).abs();
+            // The quotient is rounded to 53 bits, the sum with the divisor to 24.
+            let most = if function == 102 { 0.0 } else { bits(23) * f64::from(b[i]).abs() };
+            assert!(error <= most, "{function}: {} and {}: {}, not {expected}", first[i], b[i], found[i]);
+        }
+    }
+
+    let logic: [(u32, OfTwo<bool>); 3] = [(104, |a, b| a && b), (105, |a, b| a || b), (106, |a, b| a != b)];
+    let some = |x: &[f32], by: usize| -> Vec<f32> {
+        x.iter().enumerate().map(|(i, x)| if i % by == 0 { -0.0 } else { *x }).collect()
+    };
+    let [a, b] = [some(&first, 2), some(&second, 3)];
+    for (function, plain) in logic {
+        let found: Vec<f32> = run(&program(function, [0; 2], ["f32", "f32"], 2, 128), &[128, 128], &[&a, &b]);
+        for i in 0..a.len() {
+            let expected = if_holds(plain(a[i] != 0.0, b[i] != 0.0)) as f32;
+            assert_eq!(found[i], expected, "{function}: {} and {}", a[i], b[i]);
+        }
     }
 }
 

@@ -45,7 +45,7 @@ type Binary = (u32, fn(i64, i64) -> i64);
 /// A function of one.
 type Unary = (u32, fn(i32) -> i32);
 
-const BINARY: [Binary; 16] = [
+const BINARY: [Binary; 19] = [
     (76, |a, b| a + b),
     (77, |a, b| a - b),
     (78, i64::wrapping_mul),
@@ -62,6 +62,9 @@ const BINARY: [Binary; 16] = [
     (89, |a, b| a ^ b),
     (90, |a, b| a << (b & 31)),
     (92, |a, b| a >> (b & 31)),
+    (93, |a, b| if b == 0 { -1 } else { a / b }),
+    (94, |a, b| if b == 0 { a } else { a % b }),
+    (95, |a, b| if b == 0 { a } else { (a % b + b) % b }),
 ];
 
 #[test]

@@ -95,6 +95,36 @@ fn every_documented_bug_is_in_its_page() {
     }
 }
 
+/// As above, for the steps of programs.
+#[test]
+fn every_step_of_programs_is_in_its_page() {
+    use tilework_abi::eltwise::{Function, image};
+    let path = repository().join("docs/kernels.md");
+    let found = std::fs::read_to_string(&path).unwrap();
+    let mut table =
+        String::from("| number | name | slots | numbers | images | what it is |\n|---|---|---|---|---|---|\n");
+    for &function in Function::ALL {
+        let images =
+            [(image::FUNCTIONS, "`functions`"), (image::SPECIAL, "`special`"), (image::INTEGERS, "`integers`")];
+        let in_some: Vec<_> =
+            images.into_iter().filter(|(bit, _)| function.images() & bit != 0).map(|(_, name)| name).collect();
+        let images = if in_some.len() == images.len() { "all".to_owned() } else { in_some.join(", ") };
+        let (number, name, kind) = (function as u32, function.name(), function.kind());
+        writeln!(table, "| {number} | `{name}` | {kind:?} | {} | {images} | {} |", function.numbers(), function.text())
+            .unwrap();
+    }
+    let (begin, end) = ("<!-- begin steps -->\n", "<!-- end steps -->");
+    let start = found.find(begin).expect("the page has the table's start") + begin.len();
+    let stop = found.find(end).expect("the page has the table's end");
+    let mut expected = found.clone();
+    expected.replace_range(start..stop, &table);
+    if std::env::var_os("TILEWORK_BLESS").is_some() {
+        std::fs::write(&path, expected).unwrap();
+    } else {
+        assert!(found == expected, "docs/kernels.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs");
+    }
+}
+
 #[test]
 fn the_documents_link_only_to_files_that_exist() {
     let root = repository();

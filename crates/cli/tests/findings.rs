@@ -88,9 +88,14 @@ fn an_error_ends_the_run_and_what_is_allowed_is_not_told() {
 
 /// The ids of what is found in a run of an example with its inputs.
 fn found_in(name: &str, more: &[&str]) -> Vec<String> {
+    found_in_text(name, &std::fs::read_to_string(example(name)).unwrap(), more)
+}
+
+/// The same for another text with the example's inputs.
+fn found_in_text(name: &str, text: &str, more: &[&str]) -> Vec<String> {
     let out = folder();
-    let program = example(name);
-    let text = std::fs::read_to_string(&program).unwrap();
+    let program = out.path().join("program.toml");
+    std::fs::write(&program, text).unwrap();
     let mut args = vec!["run".to_owned(), program.display().to_string()];
     for entry in std::fs::read_dir(repository().join("examples").join(name)).unwrap() {
         let path = entry.unwrap().path();
@@ -99,7 +104,8 @@ fn found_in(name: &str, more: &[&str]) -> Vec<String> {
             args.extend(["--input".to_owned(), format!("{buffer}={}", path.display())]);
         }
     }
-    args.extend(["--out", &out.path().display().to_string(), "--report", "json"].map(str::to_owned));
+    let outputs = out.path().join("out").display().to_string();
+    args.extend(["--out", &outputs, "--report", "json"].map(str::to_owned));
     args.extend(more.iter().map(|s| (*s).to_owned()));
     let report = tilework(&args).code(0).json();
     let findings = report["checks"]["findings"].as_array().unwrap_or_else(|| panic!("{name}: {report:#}"));
@@ -117,6 +123,14 @@ fn every_example_is_clean_also_for_who_wants_what_may_be_right() {
         // A step of it is copied whole, with what only other steps have.
         let allow: &[&str] = if name == "topk" { &["--allow", "local-unwritten-read@topk.rs"] } else { &[] };
         assert_eq!(found_in(&name, &[&["--checks", "suspicious"], allow].concat()), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn compute_kernels_set_the_state_that_they_use() {
+    for name in ["matmul", "softmax", "eltwise", "tilize", "reduce", "rotary"] {
+        let twice = std::fs::read_to_string(example(name)).unwrap() + "\n[[launch]]\nrepeat = 2\n";
+        assert_eq!(found_in_text(name, &twice, &["--checks", "suspicious"]), [""; 0], "{name}");
     }
 }
 

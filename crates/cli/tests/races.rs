@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{example, example_input, folder, repository, tilework};
+use common::{example, example_input, folder, repository, run_text, tilework};
 
 /// Runs an example with its inputs, and gives the ids of the races that were found.
 fn races(name: &str, more: &[&str]) -> Vec<String> {
@@ -78,4 +78,54 @@ fn looking_for_races_changes_neither_cycles_nor_outputs() {
         (report["cycles"].clone(), report["outputs"].clone())
     };
     assert_eq!(run("off"), run("races"));
+}
+
+/// The seeded program `pipe` without the wait for its reads, beside a core that is busy for long.
+const RACES: &str = r#"
+name = "races"
+
+[buffers.x]
+use = "input"
+dtype = "i16"
+shape = [37, 32, 32]
+page_size = 2048
+
+[buffers.y]
+use = "output"
+like = "x"
+page_size = 2048
+
+[[cb]]
+name = "pages"
+index = 0
+pages = 2
+page_size = 256
+
+[[roles]]
+name = "pipe"
+cores = [[[1, 2], [1, 2]]]
+
+[roles.ncrisc]
+elf = "prebuilt:seeded"
+args = [0, 2, 0, 0, 1, 129, 129, 0, "x.addr", "y.addr", 129, 129]
+
+[roles.brisc]
+elf = "prebuilt:seeded"
+args = [0, 2, 0, 0, 1, 129, 129, 0, "x.addr", "y.addr", 129, 129]
+
+[[roles]]
+name = "busy"
+cores = [[[2, 2], [2, 2]]]
+
+[roles.brisc]
+elf = "prebuilt:busy"
+args = [1000000000, 262144]
+"#;
+
+#[test]
+fn a_race_that_is_an_error_ends_a_run_that_goes_on() {
+    let out = folder();
+    let input = example_input("pipeline");
+    let args = ["--input", &input, "--checks", "races,error", "--max-cycles", "1000000000"];
+    run_text(out.path(), RACES, &args).code(1).says("race-noc-read");
 }

@@ -19,7 +19,7 @@ const WINDOW: u64 = 200;
 /// The programs that are no examples.
 const CASES: &[Case] = &[
     Case(2, 0, "dram-unwritten-read", "ncrisc", "that nobody has written"),
-    Case(3, 0, "l1-past-buffer", "ncrisc", "128 bytes past the end"),
+    Case(3, 0, "l1-past-buffer", "ncrisc", "writes 128 bytes past the last page that buffer \"slots\""),
     Case(6, 0, "l1-unowned", "ncrisc", "writes"),
     Case(7, 0, "dram-unowned", "ncrisc", "reads"),
     Case(9, 0, "cb-page-not-received", "brisc", "which has not been waited for"),

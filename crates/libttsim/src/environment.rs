@@ -45,6 +45,7 @@ impl Wanted {
         let text = |name| value(name).map(|text| text.to_string_lossy().into_owned());
         let policy =
             Policy::parse(&text("TILEWORK_CHECKS").unwrap_or_default(), &text("TILEWORK_ALLOW").unwrap_or_default());
+        let refused = policy.is_err();
         let policy = policy.unwrap_or_else(|error| {
             wrong.push(format!("TILEWORK_CHECKS or TILEWORK_ALLOW: {error}. Nothing is checked"));
             Policy::off()
@@ -74,7 +75,8 @@ impl Wanted {
             tiles = text.split(',').map(tile).collect::<Result<_, _>>()?;
             Ok(())
         });
-        let checks = policy.level() != Level::Off;
+        // What is wrong was told above, and that nothing is checked.
+        let checks = policy.level() != Level::Off || refused;
         for (without, name, of) in [
             (!checks, "TILEWORK_ALLOW", "TILEWORK_CHECKS"),
             (!checks, "TILEWORK_FINDINGS", "TILEWORK_CHECKS"),

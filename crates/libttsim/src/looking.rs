@@ -159,7 +159,10 @@ impl Checked {
     fn begin(wanted: &Wanted, chip: &mut Chip, board: Board) -> Self {
         let checks = Arc::new(Mutex::new(Checks::new(wanted.policy.clone())));
         chip.observe(Box::new(CheckObserver::of_stranger(Arc::clone(&checks))));
-        let races = wanted.policy.races().then(|| Arc::new(Mutex::new(RaceObserver::of_stranger(board))));
+        let races = wanted
+            .policy
+            .races()
+            .then(|| Arc::new(Mutex::new(RaceObserver::of_stranger(board).telling(Arc::clone(&checks)))));
         if let Some(races) = &races {
             chip.observe(Box::new(Arc::clone(races)));
         }

@@ -74,7 +74,9 @@ fn a_race_is_found_though_the_host_tells_nothing() {
     let (found, accesses) = findings(&file);
     assert!(accesses > 1000, "{accesses}");
     let race = found.iter().find(|finding| finding["id"] == "race-cores").unwrap_or_else(|| panic!("{found:#?}"));
-    assert_eq!((&race["core"], &race["other"]["core"]), (&"ncrisc".into(), &"brisc".into()));
+    let mut cores = [race["core"].as_str(), race["other"]["core"].as_str()];
+    cores.sort_unstable();
+    assert_eq!(cores, [Some("brisc"), Some("ncrisc")]);
     assert!(said.contains(" accesses of cores and ") && said.contains("tilework: race-cores: "), "{said}");
 }
 

@@ -1,7 +1,7 @@
 //! Nodes: what the scheduler and the NoC see of a tile.
 
 use crate::Fault;
-use crate::noc::{Data, Outbox, Packet};
+use crate::noc::{Data, Outbox, Outgoing, Packet};
 use tilework_riscv::Cycle;
 
 /// The cycle of an event that will not happen by itself.
@@ -82,6 +82,11 @@ pub(crate) trait Memory {
     fn share(&mut self, addr: u64, len: usize) -> Option<Data> {
         let _ = (addr, len);
         None
+    }
+    /// A write whose source lies in this memory begins to leave by the NIU of NoC `noc`: until its
+    /// end whoever changes the source changes the write.
+    fn leaves(&mut self, noc: u8, outgoing: Outgoing) {
+        let _ = (noc, outgoing);
     }
     /// True when `addr` is memory on which atomics work (L1).
     fn is_l1(&self, addr: u64) -> bool;

@@ -116,6 +116,11 @@ fn program(random: &mut Random, own: NocXy, tiles: &[NocXy], banks: &[NocXy], re
         }
         code.push((Op::Sw, 0, 8, 12, init::CMD_CTRL.cast_signed()));
         code.extend([(Op::Csrrs, 14, 0, 0, 0xc00), (Op::Sw, 0, 10, 14, 0), (Op::Addi, 10, 10, 0, 4)]);
+        if random.below(2) == 0 {
+            // The source of some write may be leaving.
+            code.extend(li(15, SPACES[0] + random.line()));
+            code.extend([0, 600, 1200, 1996].map(|offset| (Op::Sw, 0, 15, 14, offset)));
+        }
         if random.below(4) == 0 {
             // Transaction id 0: none outstanding.
             let outstanding = noc::COUNTERS + 4 * noc::counter::MST_REQS_OUTSTANDING_ID as u32;
@@ -281,6 +286,57 @@ fn traffic_of_many_tiles_is_the_same_on_any_number_of_threads() {
     assert!(shared);
     assert_eq!(outcome.fault, None);
     assert_eq!(outcome.finished, 40);
+}
+
+/// What arrives of a write of 4 KiB of 0x11 whose first and last words are overwritten with 0xEE
+/// when some of it has left, or when it is counted as sent.
+fn overwritten(threads: usize, waits: bool) -> Vec<u8> {
+    const LEN: u32 = 4096;
+    let mut chip = Chip::new(ChipConfig { threads: NonZeroUsize::new(threads), ..ChipConfig::new(Board::P100) })
+        .expect("the board tables fit");
+    chip.share_every_window();
+    let tiles: Vec<NocXy> = Board::P100.workers().take(2).collect();
+    let [source, written, ..] = SPACES;
+    let mut code = li(8, noc::NIU0_BASE);
+    for (field, value) in [
+        (init::TARG_ADDR_LO, source),
+        (init::TARG_ADDR_HI, tiles[0].encode()),
+        (init::RET_ADDR_LO, written),
+        (init::RET_ADDR_HI, tiles[1].encode()),
+        (init::CTRL, ctrl::CMD_WR | ctrl::RESP_MARKED),
+        (init::AT_LEN_BE, LEN),
+        (init::CMD_CTRL, 1),
+    ] {
+        code.extend(li(11, value));
+        code.push((Op::Sw, 0, 8, 11, field.cast_signed()));
+    }
+    code.extend([li(12, 1), li(13, 20), li(14, 0xEEEE_EEEE), li(15, source), li(16, source + LEN - 4)].concat());
+    if waits {
+        let sent = noc::COUNTERS + 4 * noc::counter::MST_NONPOSTED_WR_REQ_SENT as u32;
+        code.extend([(Op::Lw, 11, 8, 0, sent.cast_signed()), (Op::Bne, 0, 11, 12, -4)]);
+    } else {
+        code.extend([(Op::Addi, 13, 13, 0, -1), (Op::Blt, 0, 0, 13, -4)]);
+    }
+    code.extend([(Op::Sw, 0, 15, 14, 0), (Op::Sw, 0, 16, 14, 0), (Op::Jal, 0, 0, 0, 0)]);
+    let words = code.iter().map(|&(op, rd, rs1, rs2, imm)| encode(Insn { op, rd, rs1, rs2, imm }));
+    let bytes: Vec<u8> = words.flat_map(|word| word.expect("operands fit").to_le_bytes()).collect();
+    write(&mut chip, tiles[0], 0, &bytes);
+    write(&mut chip, tiles[0], source, &[0x11; LEN as usize]);
+    write(&mut chip, tiles[0], map::SOFT_RESET_0, &map::SOFT_RESET_BRISC_RUNS.to_le_bytes());
+    chip.run(3000).expect("nothing faults");
+    let l1 = |xy| chip.l1(xy).expect("a worker");
+    assert_eq!(l1(tiles[0])[source as usize..][..4], [0xEE; 4], "it has been overwritten");
+    l1(tiles[1])[written as usize..][..LEN as usize].to_vec()
+}
+
+#[test]
+fn a_source_that_is_overwritten_too_early_sends_mixed_bytes() {
+    for threads in [1, 2] {
+        let mixed = overwritten(threads, false);
+        assert_eq!((mixed[0], mixed[4091], mixed[4092]), (0x11, 0x11, 0xEE), "{threads} threads");
+        assert_eq!(mixed.iter().filter(|byte| **byte == 0xEE).count(), 4);
+        assert_eq!(overwritten(threads, true), [0x11; 4096], "{threads} threads, counted as sent");
+    }
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn integer_tile(&mut self, op: IntegerUnary, integer: Integer, tile: u32) {
         if T::MATH {
-            self.math.on_tiles(|wide| sfpu::integer_tile(op, integer, wide, tile));
+            self.math.on_tiles(|wide| sfpu::integer_tile(op, integer, wide, [tile, tile]));
         }
     }
 

@@ -17,6 +17,7 @@ mod functions;
 mod math;
 pub mod mop;
 mod pack;
+pub mod program;
 pub mod push;
 pub mod rotary;
 pub mod sfpu;
@@ -24,13 +25,15 @@ pub mod softmax;
 pub mod sync;
 pub mod thread;
 pub mod topk;
+mod transpose;
 mod unpack;
 
 pub use cb::Cb;
 pub use format::Format;
 pub use pack::PackRelu;
 pub use sfpu::{
-    Cumulative, Integer, IntegerBinary, IntegerUnary, Order, Reduction, Sequences, SfpuBinary, Ternary, Test, Unary,
+    Cumulative, Fold, Integer, IntegerBinary, IntegerUnary, Order, Reduction, Sequences, SfpuBinary, Ternary, Test,
+    Unary,
 };
 pub use softmax::Softmax;
 pub use thread::{Math, Pack, Thread, Unpack};
@@ -322,6 +325,18 @@ impl<T: Thread> Compute<T> {
         }
         if T::MATH {
             self.math.init_copy(false);
+        }
+    }
+
+    /// Transposes tile `tile` of Dst with all bits of its elements; prepared as functions of two
+    /// tiles.
+    #[inline(always)]
+    pub fn transpose_dest(&mut self, tile: u32) {
+        if T::UNPACK {
+            self.unpacker.give_banks();
+        }
+        if T::MATH {
+            self.math.transpose(tile);
         }
     }
 

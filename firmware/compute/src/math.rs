@@ -8,6 +8,7 @@ use crate::mop::{self, Mop};
 use crate::push::{Word, block, push, set, stall, until};
 use crate::sfpu::Unary;
 use crate::sync::{DST_FREE, DST_TAKEN, MATH_PACK, While};
+use crate::transpose;
 use crate::{Binary, Broadcast, Fidelity, Pool, Reduce, ttinsn};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{
@@ -291,7 +292,15 @@ impl MathUnit {
     #[inline(always)]
     pub(crate) fn unary(&self, function: Unary, tile: u32) {
         self.at_tile(tile);
-        function.tile(self.wide);
+        function.tile(self.wide, [0, 0]);
+        ttinsn!(RESET_DST);
+    }
+
+    /// Transposes a tile.
+    #[inline(always)]
+    pub(crate) fn transpose(&self, tile: u32) {
+        self.at_tile(tile);
+        transpose::transpose(self.wide, self.a == Format::UInt16);
         ttinsn!(RESET_DST);
     }
 

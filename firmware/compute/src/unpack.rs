@@ -109,6 +109,9 @@ const TILE_TO_DST: u32 = Unpacr::build().multi_context_mode(true).last(true).wor
 /// The matrix unit gets SrcB as zeros.
 const ZERO_B: u32 = UnpacrNop::build().which_unpacker(1).set_dvalid(true).unpack_pop(CLEAR).word();
 
+/// The matrix unit gets SrcA as zeros.
+const ZERO_A: u32 = UnpacrNop::build().which_unpacker(0).set_dvalid(true).unpack_pop(CLEAR).word();
+
 /// The word that sets the face of the input.
 const fn face(units: u32, face: u32) -> u32 {
     Setadczw::build().cnt_set_mask(units).ch0_z(face).bit_mask(1).word()
@@ -181,6 +184,25 @@ impl Unpacker {
         self.to_dst = dst;
     }
 
+    /// [`Unpacker::target`] for kernels that change it often: it is there once.
+    #[inline(never)]
+    fn target_of_tiles(&mut self, dst: bool) {
+        ttinsn!(stall(block::CFG, until::UNPACK));
+        Word::of(cfg::SRCA_SET_BASE, 0).with(cfg::SRCA_SET_SETOVRDWITHADDR, (!dst).into()).write();
+        set(const { TO_DST[0] }, dst.into());
+        set(const { TO_DST[1] }, dst.into());
+        set(const { DESTINATIONS[0] }, BEFORE_FIRST_ROW);
+        set(const { DESTINATIONS[1] }, BEFORE_FIRST_ROW);
+        self.to_dst = dst;
+    }
+
+    /// [`Unpacker::source`] likewise.
+    #[inline(never)]
+    fn source_of_tiles(&mut self, transposed: bool) {
+        self.target_of_tiles(false);
+        set(cfg::THCON_SEC_REG2_HALOIZE_MODE, transposed.into());
+    }
+
     /// Goes to the other half of Dst.
     #[inline(always)]
     pub(crate) fn commit(&mut self) {
@@ -189,7 +211,7 @@ impl Unpacker {
 
     /// Two tiles face by face, and how B is spread over A.
     pub(crate) fn init_two(&mut self, broadcast: Broadcast) {
-        self.source(false);
+        self.source_of_tiles(false);
         ttinsn!(count(A | B, FACE));
         match broadcast {
             Broadcast::None => Mop::of_two(2, 2, NEXT_A, NEXT_B),
@@ -204,7 +226,7 @@ impl Unpacker {
 
     /// One tile face by face, or its transpose; SrcB is zero.
     pub(crate) fn init_one(&mut self, transpose: bool) {
-        self.source(transpose);
+        self.source_of_tiles(transpose);
         ttinsn!(count(A, FACE));
         if transpose {
             // Faces 0 and 2, then 1 and 3.
@@ -217,7 +239,7 @@ impl Unpacker {
     /// Copies of tiles of this format: whole tiles to Dst if it takes all of their bits.
     pub(crate) fn init_copy(&mut self, format: Format) {
         if format.goes_to_dst(self.wide) {
-            self.target(true);
+            self.target_of_tiles(true);
             set(cfg::THCON_SEC_REG2_HALOIZE_MODE, 0);
             ttinsn!(count(A, FACES * FACE));
         } else {
@@ -240,6 +262,13 @@ impl Unpacker {
         self.with_addresses([Some(a), None], || ttinsn!(TILE_TO_DST));
         ttinsn!(stall(block::SYNC, until::UNPACK));
         ttinsn!(DST_TAKEN.post());
+    }
+
+    /// Gives both banks to the matrix unit.
+    #[inline(always)]
+    pub(crate) fn give_banks(&self) {
+        ttinsn!(ZERO_A);
+        ttinsn!(ZERO_B);
     }
 
     /// A tile face by face, transposed if rows are reduced, and row 0 of each face of B.

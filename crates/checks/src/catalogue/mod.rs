@@ -174,6 +174,19 @@ mod tests {
         assert_eq!(find(""), None);
     }
 
+    mod sample {
+        crate::catalogue::rows! { Memory;
+            PENDING "sample-pending" Certain pending "Is not looked for" about "It has a row." repair "Wait.";
+            LOOKED_FOR "sample-looked-for" Certain "Is looked for" about "It has a row." repair "Change it.";
+        }
+    }
+
+    #[test]
+    fn a_row_may_be_there_before_anything_looks_for_it() {
+        let looked_for: Vec<bool> = sample::ROWS.iter().map(|row| row.looked_for).collect();
+        assert_eq!(looked_for, [false, true]);
+    }
+
     /// The Rust sources of a folder but for those of the catalogue, in one text.
     fn sources(folder: &std::path::Path, text: &mut String) {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -174,7 +174,9 @@ fn of_instruction(thread: u8, word: u32, touch: &mut impl FnMut(Part, Access)) {
         }
         _ => {}
     }
-    if let Some(field) = row.operands(word).find(|field| field.name == "addr_mod") {
+    let zeroes = matches!(insn, Insn::Matrix(insn::MatrixOp::Zeroacc(_)));
+    // What clears Dst only steps counters, which are not followed.
+    if let Some(field) = row.operands(word).find(|field| field.name == "addr_mod" && !zeroes) {
         modifiers(thread, row.unit, field.get(word), touch);
     }
 }

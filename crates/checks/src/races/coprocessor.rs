@@ -201,10 +201,7 @@ impl RaceObserver {
                     UnpackerOp::Unpacr(insn) => insn.which_unpacker(),
                     UnpackerOp::UnpacrNop(insn) => insn.which_unpacker(),
                 };
-                let number = (number & 1) as u8;
-                t.units.enqueue(by.thread, number, by.at);
-                let stamp = t.units.latest(Unit::Unpacker(number));
-                t.registers.uses(Rows::Unpacker(number), by.access(stamp));
+                t.units.enqueue(by.thread, (number & 1) as u8, by.at);
             }
             Insn::Mover(_) => {
                 t.units.threads[by.thread].moment().tell(&mut t.units.mover);

@@ -32,8 +32,11 @@ impl RaceObserver {
         }
         let code = Code { core: Processor::ALL[c], pc: event.pc };
         let looks = std::mem::take(&mut core.fenced) && !self.has_launches;
-        if looks || core.last_load == (event.pc, addr) {
+        let again = core.last_load == (event.pc, addr);
+        if again {
             words.add(word);
+        }
+        if again || looks {
             self.reports.polls(code);
         }
         core.last_load = (event.pc, addr);
@@ -60,6 +63,9 @@ impl RaceObserver {
             ..Access::default()
         };
         let conflict = l1.read(u64::from(addr), u64::from(bytes), access, &|stamp| core.knows(stamp));
+        if looks {
+            words.add(word);
+        }
         let Some(conflict) = conflict else { return };
         let place = Where { space: Space::L1, tile: *xy, bytes: u64::from(bytes) };
         let flag = conflict.earlier.small.then_some(code);

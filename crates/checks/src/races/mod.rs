@@ -2,18 +2,20 @@
 //! nothing orders, whenever they happened.
 //!
 //! [`RaceObserver`] follows all accesses of a run with vector clocks (happens-before). Agents are
-//! the cores, what each NIU has under way, and the host. What orders them:
+//! the cores, threads and units of the coprocessor, what each NIU has under way, and the host. What
+//! orders them:
 //!
 //! - a core's own program, and the requests that it starts;
 //! - counters and transaction ids of the NIU that a core loads, which show that requests are over
 //!   (`niu`); writes on one channel of the NoC arrive in order;
 //! - words by which agents tell each other something (`words`) and registers of streams;
 //! - a core's stores reach L1 in order, but a request or a register may overtake them until the
-//!   core has loaded what it stored (BabyRISCV/MemoryOrdering.md).
+//!   core has loaded what it stored (BabyRISCV/MemoryOrdering.md);
+//! - pushes, waits, semaphores, mutexes, banks and queues of the coprocessor (`units`).
 //!
-//! Taken as ordered, so that nothing is reported that is right: all that the coprocessor reads and
-//! writes in L1, cores that use its registers, resets, and what the host does one after the other.
-//! docs/races.md has the rules, and the table of bugs by which they are tested.
+//! Taken as ordered, so that nothing is reported that is right: resets, and what the host does one
+//! after the other. docs/races.md has the rules, all that is taken as ordered, and the table of bugs
+//! by which they are tested.
 
 mod clock;
 mod coprocessor;

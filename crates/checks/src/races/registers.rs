@@ -32,17 +32,13 @@ const GLOBAL: u16 = 180;
 /// Who works with a field of the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Rows {
-    Unpacker(u8),
     Packer,
     Matrix,
 }
 
 /// Fields that public kernels change only behind a wait for the unit.
-const WORKS_WITH: [(Rows, Field); 7] = [
-    (Rows::Unpacker(0), cfg::THCON_SEC_REG2_OUT_DATA_FORMAT),
-    (Rows::Unpacker(1), cfg::THCON_SEC_REG2_OUT_DATA_FORMAT.copy(1)),
+const WORKS_WITH: [(Rows, Field); 4] = [
     (Rows::Packer, cfg::THCON_SEC_REG1_OUT_DATA_FORMAT),
-    (Rows::Packer, cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE),
     (Rows::Packer, cfg::STACC_RELU_APPLYRELU),
     (Rows::Packer, cfg::DEST_TARGET_REG_CFG_PACK_SEC_OFFSET),
     (Rows::Matrix, cfg::ALU_ACC_CTRL_INT8_MATH_ENABLED),
@@ -64,7 +60,7 @@ pub(super) struct Change {
 pub(super) struct Registers {
     config: BTreeMap<u16, Vec<Change>>,
     /// The last use of each of [`Rows`].
-    used: [Access; 4],
+    used: [Access; 2],
     pub dst: Dst,
     /// By NoC, initiator and field of a request: who set it last, and to what.
     requests: Vec<(Access, u32)>,
@@ -73,9 +69,8 @@ pub(super) struct Registers {
 impl Rows {
     fn index(self) -> usize {
         match self {
-            Self::Unpacker(number) => usize::from(number & 1),
-            Self::Packer => 2,
-            Self::Matrix => 3,
+            Self::Packer => 0,
+            Self::Matrix => 1,
         }
     }
 }
@@ -195,4 +190,73 @@ fn normal(word: u16) -> u16 {
 /// The place of a register.
 pub(super) fn place(tile: NocXy) -> Where {
     Where { space: Space::Registers, tile, bytes: 4 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(part: u32) -> Access {
+        Access { stamp: Stamp { part, count: 1 }, by: part as u8, ..Access::default() }
+    }
+
+    fn change(owner: u8, mask: u32, value: u32) -> Change {
+        Change { access: access(owner.into()), owner, mask, value }
+    }
+
+    fn never(_: Stamp) -> bool {
+        false
+    }
+
+    #[test]
+    fn bits_that_two_set_to_different_values_conflict() {
+        let mut registers = Registers::default();
+        assert_eq!(registers.change(9, change(1, 0xFF, 0x12), &never), None);
+        assert_eq!(registers.change(9, change(2, 0xFF00, 0x3412), &never), None, "other bits");
+        assert_eq!(registers.change(9, change(2, 0xFF, 0x3412), &never), None, "the same value");
+        assert_eq!(registers.change(9, change(2, 0xFF, 0), &never), None, "the same agent");
+        let conflict = registers.change(9, change(1, 0xF, 1), &never).map(|found| found.earlier.by);
+        assert_eq!(conflict, Some(2));
+        assert_eq!(registers.change(9, change(2, 0xF, 2), &|_| true), None);
+        assert_eq!(normal(9 + BANK), 9 + BANK, "banks are apart");
+        assert_eq!((normal(GLOBAL + BANK), normal(9 + 2 * BANK)), (GLOBAL, 9));
+    }
+
+    #[test]
+    fn what_a_unit_works_with_changes_only_when_it_is_known_to_be_done() {
+        let mut registers = Registers::default();
+        let (rows, field) = WORKS_WITH[0];
+        let set = |registers: &mut Registers, value, knows: fn(Stamp) -> bool| {
+            registers.change(field.word, change(2, field.mask(), field.put(0, value)), &knows)
+        };
+        assert_eq!(set(&mut registers, 1, never), None, "not used yet");
+        registers.uses(rows, access(9));
+        assert_eq!(set(&mut registers, 1, never), None, "the same value");
+        assert_eq!(set(&mut registers, 2, |_| true), None);
+        assert_eq!(set(&mut registers, 3, never).map(|found| found.earlier.by), Some(9));
+    }
+
+    #[test]
+    fn rows_of_dst_have_one_user_at_a_time() {
+        let mut dst = Dst::default();
+        assert_eq!(dst.uses(Unit::Matrix, [1, 0], true, access(1), &never), None);
+        assert_eq!(dst.uses(Unit::Vector, [1, 0], true, access(2), &never), None, "hardware orders these");
+        assert_eq!(dst.uses(Unit::Packer, [2, 0], false, access(3), &never), None, "other rows");
+        let conflict = dst.uses(Unit::Packer, [3, 0], false, access(3), &never);
+        assert_eq!(conflict.map(|found| (found.earlier.by, found.addr)), Some((1, u64::from(DST_BASE))));
+        assert!(dst.uses(Unit::Matrix, [0, 1], true, access(1), &never).is_none());
+        assert!(dst.uses(Unit::Unpacker(0), [0, 1], true, access(4), &never).is_some());
+    }
+
+    #[test]
+    fn a_request_is_of_one_core() {
+        let mut registers = Registers::default();
+        let mut set = |by, field, value| registers.set_request((1, CMD_BUF_STRIDE + field), value, access(by), &never);
+        assert_eq!(set(0, init::CTRL, 5), None);
+        assert_eq!(set(1, init::CTRL, 5), None, "the same value");
+        assert!(set(0, init::CTRL, 6).is_some());
+        assert_eq!(set(0, init::CMD_CTRL, 1), None);
+        assert!(set(1, init::CMD_CTRL, 1).is_some(), "starts what the other has set");
+        assert_eq!(set(1, CMD_BUF_STRIDE - 4, 0), None, "no field");
+    }
 }

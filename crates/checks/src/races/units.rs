@@ -474,3 +474,6 @@ impl Units {
 fn chosen(semaphores: &mut [Semaphore; 8], mask: u32) -> impl Iterator<Item = &mut Semaphore> {
     semaphores.iter_mut().enumerate().filter(move |(index, _)| mask >> index & 1 != 0).map(|(_, each)| each)
 }
+
+#[cfg(test)]
+mod tests;

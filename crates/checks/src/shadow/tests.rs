@@ -71,6 +71,7 @@ impl Bench {
             number: 0,
             tag: None,
             queue: None,
+            tag: None,
             program: "p".into(),
             host_assigned_id: 0,
             cores: cores.clone(),

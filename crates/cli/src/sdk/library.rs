@@ -15,7 +15,7 @@ macro_rules! sources {
 sources! {
     "crates/abi":
         "Cargo.toml" "src/addr.rs" "src/address_map.rs" "src/arc.rs" "src/board.rs" "src/cb.rs"
-        "src/convert.rs" "src/cq/completion.rs" "src/cq/count.rs" "src/cq/dispatch.rs" "src/cq/layout.rs"
+        "src/convert.rs" "src/eltwise.rs" "src/cq/completion.rs" "src/cq/count.rs" "src/cq/dispatch.rs" "src/cq/layout.rs"
         "src/cq/mod.rs" "src/cq/prefetch.rs" "src/cq/status.rs" "src/cq/tiles.rs" "src/cq/wire.rs"
         "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/l1.rs" "src/lib.rs" "src/msg.rs" "src/noc.rs"
         "src/pci.rs" "src/print.rs" "src/rearrange.rs" "src/reg.rs"
@@ -25,7 +25,7 @@ sources! {
         "src/tensix/insn/front.rs" "src/tensix/insn/matrix.rs" "src/tensix/insn/misc.rs"
         "src/tensix/insn/mod.rs" "src/tensix/insn/mode.rs" "src/tensix/insn/pack.rs"
         "src/tensix/insn/row.rs" "src/tensix/insn/scalar.rs" "src/tensix/insn/sync.rs"
-        "src/tensix/insn/text.rs" "src/tensix/insn/vector.rs" "src/tlb.rs";
+        "src/tensix/insn/text.rs" "src/tensix/insn/vector.rs" "src/tlb.rs" "src/walk.rs";
     "firmware/rt":
         "Cargo.toml" "src/cb.rs" "src/context.rs" "src/dram.rs" "src/globals.rs" "src/lib.rs" "src/niu.rs"
         "src/noc.rs" "src/print.rs" "src/reg.rs" "src/sem.rs" "src/start.rs" "src/worker.rs";
@@ -33,11 +33,11 @@ sources! {
         "Cargo.toml" "firmware.ld" "kernel.ld" "src/lib.rs";
     "firmware/compute":
         "Cargo.toml" "src/addr_mod.rs" "src/cb.rs" "src/format.rs" "src/functions.rs" "src/lib.rs"
-        "src/math.rs" "src/mop.rs" "src/pack.rs" "src/push.rs" "src/rotary.rs" "src/sfpu/binary.rs"
-        "src/sfpu/exponential.rs" "src/sfpu/integer.rs" "src/sfpu/mod.rs" "src/sfpu/power.rs"
-        "src/sfpu/random.rs" "src/sfpu/round.rs" "src/sfpu/rows.rs" "src/sfpu/ternary.rs"
+        "src/math.rs" "src/mop.rs" "src/pack.rs" "src/program.rs" "src/program/vector.rs" "src/push.rs" "src/rotary.rs" "src/sfpu/binary.rs"
+        "src/sfpu/exponential.rs" "src/sfpu/integer.rs" "src/sfpu/inverse.rs" "src/sfpu/mod.rs" "src/sfpu/power.rs" "src/sfpu/quotient.rs"
+        "src/sfpu/random.rs" "src/sfpu/round.rs" "src/sfpu/rows.rs" "src/sfpu/special.rs" "src/sfpu/spread.rs" "src/sfpu/ternary.rs"
         "src/sfpu/topk.rs" "src/sfpu/trig.rs" "src/sfpu/typecast.rs" "src/sfpu/words.rs" "src/softmax.rs"
-        "src/sync.rs" "src/thread.rs" "src/topk.rs" "src/unpack.rs";
+        "src/sync.rs" "src/thread.rs" "src/topk.rs" "src/transpose.rs" "src/unpack.rs";
 }
 
 /// Whether a source file is one of the library, here or in a folder of `tilework sdk`.

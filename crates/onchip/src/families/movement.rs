@@ -3,9 +3,10 @@
 use tilework_model::ttnn::ops::data_movement::{
     ConcatOp, PadOp, PermuteOp, RepeatInterleaveOp, RepeatOp, SliceOp, SliceOpParams, TransposeOp,
 };
-use tilework_ops::{DType, Shape, Tensor};
+use tilework_ops::{DType, Fill, Shape, Tensor};
 
 use super::rearrange::{self, Part, in_order, strides};
+use super::stage::Which;
 use crate::recipe::{Planned, Task};
 
 /// The same elements in order, in another layout or shape.
@@ -29,7 +30,7 @@ fn permuted(order: &[usize], task: &Task<'_>) -> Planned {
     let source = task.operands[0].logical_shape();
     let steps = strides(source);
     let part = Part {
-        operand: 0,
+        from: Which::Operand(0),
         base: 0,
         low: vec![0; order.len()],
         high: order.iter().map(|&k| source[k]).collect(),
@@ -67,7 +68,8 @@ pub(super) fn slice(op: &SliceOp, task: &Task<'_>) -> Planned {
         base += begin * *stride;
         *stride *= op.step.get(k).copied().unwrap_or(1);
     }
-    let part = Part { operand: 0, base, low: vec![0; result.len()], high: result.to_vec(), strides: steps };
+    let part =
+        Part { from: Which::Operand(0), base, low: vec![0; result.len()], high: result.to_vec(), strides: steps };
     rearrange::plan(vec![part], 0, task)
 }
 
@@ -80,7 +82,7 @@ pub(super) fn concat(op: &ConcatOp, task: &Task<'_>) -> Planned {
         let (mut low, mut high) = (vec![0; rank], dims.to_vec());
         (low[along], high[along]) = (from, from + dims[along]);
         from += dims[along];
-        parts.push(Part { operand, base: 0, low, high, strides: strides(dims) });
+        parts.push(Part { from: Which::Operand(operand), base: 0, low, high, strides: strides(dims) });
     }
     rearrange::plan(parts, 0, task)
 }
@@ -92,16 +94,28 @@ pub(super) fn pad(op: &PadOp, task: &Task<'_>) -> Planned {
     }
     let low: Vec<usize> = op.padding.iter().step_by(2).map(|&n| n as usize).collect();
     let high = low.iter().zip(dims).map(|(low, n)| low + n).collect();
-    let part = Part { operand: 0, base: 0, low, high, strides: strides(dims) };
+    let part = Part { from: Which::Operand(0), base: 0, low, high, strides: strides(dims) };
     rearrange::plan(vec![part], word(task.results[0].dtype(), op.value)?, task)
 }
 
 /// A word of equal elements.
 fn word(dtype: DType, value: f32) -> Result<u32, String> {
-    let one = Tensor::from_f32(dtype, Shape::scalar(), &[value]).map_err(|e| e.to_string())?;
-    let bytes = one.to_le_bytes();
-    let all: Vec<u8> = bytes.iter().copied().cycle().take(4).collect();
-    Ok(all.try_into().map_or(0, u32::from_le_bytes))
+    Tensor::from_f32(dtype, Shape::scalar(), &[value]).map(|one| repeated(&one)).map_err(|e| e.to_string())
+}
+
+/// A word of elements that are all the one of a tensor.
+fn repeated(one: &Tensor) -> u32 {
+    let all: Vec<u8> = one.to_le_bytes().iter().copied().cycle().take(4).collect();
+    all.try_into().map_or(0, u32::from_le_bytes)
+}
+
+/// A tensor of equal elements.
+pub(super) fn full(value: Fill, task: &Task<'_>) -> Planned {
+    let [result] = task.results else { return Err("other than one result".into()) };
+    if result.dtype().is_block() {
+        return Err(format!("elements of type {}", result.dtype().name()));
+    }
+    rearrange::plan(Vec::new(), repeated(&tilework_ops::full(Shape::scalar(), result.dtype(), value)), task)
 }
 
 pub(super) fn repeat(op: &RepeatOp, task: &Task<'_>) -> Planned {
@@ -110,8 +124,13 @@ pub(super) fn repeat(op: &RepeatOp, task: &Task<'_>) -> Planned {
         return Err("more dimensions than the operand".into());
     }
     // Copies along a dimension are boxes, but of a dimension of length one a stride of zero.
-    let mut parts =
-        vec![Part { operand: 0, base: 0, low: vec![0; source.len()], high: source.to_vec(), strides: strides(source) }];
+    let mut parts = vec![Part {
+        from: Which::Operand(0),
+        base: 0,
+        low: vec![0; source.len()],
+        high: source.to_vec(),
+        strides: strides(source),
+    }];
     for k in 0..source.len() {
         let times = result[k] / source[k].max(1);
         if source[k] == 1 {
@@ -145,6 +164,6 @@ pub(super) fn repeat_interleave(op: &RepeatInterleaveOp, task: &Task<'_>) -> Pla
     if source[along] == 1 {
         steps[along] = 0;
     }
-    let part = Part { operand: 0, base: 0, low: vec![0; high.len()], high, strides: steps };
+    let part = Part { from: Which::Operand(0), base: 0, low: vec![0; high.len()], high, strides: steps };
     rearrange::plan(vec![part], 0, task)
 }

@@ -8,19 +8,20 @@ use tilework_runtime::memory::{BufferType, TensorMemoryLayout};
 use tilework_runtime::tensor::{Layout, Tensor, TensorSpec};
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
+use super::stage::{Of, Which};
 use crate::grid::share;
-use crate::recipe::{At, Planned, Recipe, Task};
+use crate::recipe::{At, Build, Planned, Recipe, Site, Task};
 
 /// Bytes of L1 for the kernel of one core, and the most pages of sources in it.
 const MEMORY: u32 = 480 << 10;
 const SLOTS: u32 = 512;
 
 /// A part of a result: between two corners, element `base + sum of strides[k] * (i[k] - low[k])` of
-/// operand `operand` in row-major order. All lists have one number for each dimension of the
+/// tensor `from` in row-major order. All lists have one number for each dimension of the
 /// result.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    pub(super) operand: usize,
+    pub(super) from: Which,
     pub(super) base: i64,
     pub(super) low: Vec<usize>,
     pub(super) high: Vec<usize>,
@@ -38,7 +39,7 @@ pub(super) fn strides(dims: &[usize]) -> Vec<i64> {
 
 /// All elements in order: another layout or shape.
 pub(super) fn in_order(dims: &[usize]) -> Part {
-    Part { operand: 0, base: 0, low: vec![0; dims.len()], high: dims.to_vec(), strides: strides(dims) }
+    Part { from: Which::Operand(0), base: 0, low: vec![0; dims.len()], high: dims.to_vec(), strides: strides(dims) }
 }
 
 /// What the kernel knows of a tensor.
@@ -90,14 +91,34 @@ fn padded<T: Copy>(list: &[T], first: T) -> [T; DIMS] {
     all
 }
 
-/// A recipe for a result of parts; elsewhere it has `fill`, as a word of equal elements.
+/// A recipe for a result of parts of operands; elsewhere it has `fill`, as a word of equal elements.
 pub(super) fn plan(parts: Vec<Part>, fill: u32, task: &Task<'_>) -> Planned {
     let [result] = task.results else { return Err("other than one result".into()) };
+    let from = |which: Which| match which {
+        Which::Operand(i) => Ok(task.operands[i]),
+        Which::Scratch(_) | Which::Result(_) => Err("a part of no operand".to_owned()),
+    };
+    if result.pages() == 0 {
+        return Ok(Recipe::default());
+    }
+    let stage = stage(parts, fill, from, Of { which: Which::Result(0), spec: result }, task.site)?;
+    Ok(Recipe { scratch: Vec::new(), stages: vec![stage] })
+}
+
+/// The program for a tensor of parts of others, of which `source` knows what they are.
+pub(super) fn stage<'s>(
+    parts: Vec<Part>,
+    fill: u32,
+    source: impl Fn(Which) -> Result<&'s TensorSpec, String>,
+    target: Of<'_>,
+    site: &Site,
+) -> Result<Build, String> {
+    let Of { which, spec: result } = target;
     let dims = result.logical_shape().to_vec();
     if dims.len() > DIMS {
         return Err(format!("more than {DIMS} dimensions"));
     }
-    if parts.is_empty() || parts.len() > BOXES {
+    if parts.len() > BOXES {
         return Err(format!("a result of {} parts, the kernel has {BOXES}", parts.len()));
     }
     let size = match result.dtype().bytes() {
@@ -107,7 +128,7 @@ pub(super) fn plan(parts: Vec<Part>, fill: u32, task: &Task<'_>) -> Planned {
     let out = Side::of(result)?;
     let mut sides = Vec::new();
     for part in &parts {
-        let source = task.operands[part.operand];
+        let source = source(part.from)?;
         if source.dtype() != result.dtype() {
             return Err(format!("{} elements made of {}", result.dtype().name(), source.dtype().name()));
         }
@@ -115,29 +136,27 @@ pub(super) fn plan(parts: Vec<Part>, fill: u32, task: &Task<'_>) -> Planned {
     }
     let pages = result.pages() as u32;
     let slot = sides.iter().map(|side| side.page.next_multiple_of(64)).max().unwrap_or(64);
-    let budget = MEMORY.min(task.site.l1 / 2);
+    let budget = MEMORY.min(site.l1 / 2);
     let slots = (0..=SLOTS.ilog2()).rev().map(|n| 1 << n).find(|&slots| memory(out.page, slots, slot) <= budget);
     let slots = slots.ok_or_else(|| format!("pages of {} bytes", slot.max(out.page)))?;
     let fills = !covered(&dims, result, &parts);
-    let workers = task.site.workers.clone();
-    if pages == 0 {
-        return Ok(Recipe::default());
-    }
-    Ok(Recipe::one(move |at| {
-        let cores = workers.len().min(pages.div_ceil(2) as usize);
+    let cores = site.workers[..site.workers.len().min(pages.div_ceil(2) as usize)].to_vec();
+    Ok(Box::new(move |at| {
         let common = |cb: u32| {
-            let target = &at.results[0];
             let mut words = vec![0; arg::FIRST_BOX as usize];
             let mut set = |at: u32, values: &[u32]| words[at as usize..][..values.len()].copy_from_slice(values);
-            set(arg::ADDRESS, &out.words(target));
-            set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, slot, parts.len() as u32]);
+            set(arg::ADDRESS, &out.words(which.of(at)));
+            // Without parts there is one box, which is empty.
+            let boxes = parts.len().max(1) as u32;
+            set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, slot, boxes]);
             set(arg::DIMS, &padded(&dims.iter().map(|&n| n as u32).collect::<Vec<_>>(), 1));
             for (part, side) in parts.iter().zip(&sides) {
-                words.extend(box_words(part, side, at.operands[part.operand]));
+                words.extend(box_words(part, side, part.from.of(at)));
             }
+            words.resize((arg::FIRST_BOX + boxes * of_box::WORDS) as usize, 0);
             words
         };
-        program(common, pages, &workers[..cores], memory(out.page, slots, slot), at)
+        program(common, pages, &cores, memory(out.page, slots, slot), at)
     }))
 }
 

@@ -28,10 +28,16 @@ pub(super) fn in_dram(spec: &TensorSpec) -> Result<[u32; 2], String> {
 
 /// The number of a format for the library of compute kernels (`Format`).
 pub(super) fn format(dtype: DType) -> Result<u32, String> {
-    match dtype {
-        DType::BF16 | DType::F32 | DType::Bfp8B => Ok(dtype.buda_code().unwrap_or_default().into()),
-        other => Err(format!("elements of type {}", other.name())),
-    }
+    Ok(match dtype {
+        DType::F32 => 0,
+        DType::BF16 => 5,
+        DType::Bfp8B => 6,
+        DType::I32 => 8,
+        DType::U16 => 9,
+        DType::U32 => 24,
+        DType::U8 => 30,
+        other => return Err(format!("elements of type {}", other.name())),
+    })
 }
 
 /// Phases of a product.

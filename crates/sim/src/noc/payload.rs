@@ -5,6 +5,7 @@
 //! bank copies a page before it changes one that a packet still holds (the `store` module of the
 //! bank). So the bytes are those of the cycle at which they were read, whenever the packet arrives.
 
+use super::outgoing::Unsettled;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -23,9 +24,18 @@ pub(crate) struct Data(Bytes);
 
 #[derive(Clone)]
 enum Bytes {
-    Small { len: u8, bytes: [u8; SMALL] },
+    Small {
+        len: u8,
+        bytes: [u8; SMALL],
+    },
     Own(Arc<[u8]>),
-    Page { at: u16, len: u16, page: Page },
+    Page {
+        at: u16,
+        len: u16,
+        page: Page,
+    },
+    /// The source may still change.
+    Unsettled(Arc<Unsettled>),
 }
 
 impl Data {
@@ -37,6 +47,22 @@ impl Data {
         Some(Self(Bytes::Page { at, len, page: page.clone() }))
     }
 
+    /// Bytes of a source that may still change.
+    pub(super) fn unsettled(data: Arc<Unsettled>) -> Self {
+        Self(Bytes::Unsettled(data))
+    }
+
+    /// The bytes as they arrive. Others are as when the packet left.
+    #[inline]
+    pub(crate) fn settled(&self) -> Self {
+        match &self.0 {
+            Bytes::Unsettled(data) => {
+                data.settled().map_or_else(|| self.clone(), |bytes| Self(Bytes::Own(bytes.into())))
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// How many bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -44,6 +70,7 @@ impl Data {
             Bytes::Small { len, .. } => usize::from(*len),
             Bytes::Own(bytes) => bytes.len(),
             Bytes::Page { len, .. } => usize::from(*len),
+            Bytes::Unsettled(data) => data.bytes().len(),
         }
     }
 }
@@ -56,6 +83,7 @@ impl Deref for Data {
             Bytes::Small { len, bytes } => &bytes[..usize::from(*len)],
             Bytes::Own(bytes) => bytes,
             Bytes::Page { at, len, page } => &page[usize::from(*at)..][..usize::from(*len)],
+            Bytes::Unsettled(data) => data.bytes(),
         }
     }
 }

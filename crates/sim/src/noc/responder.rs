@@ -25,7 +25,7 @@ pub(crate) fn serve(
             Ok(Some(read_response(packet.noc, packet.id, me, *reply, data)))
         }
         Body::WriteRequest { addr, data, mask, reply } => {
-            write_data(at, *addr, data, *mask, mem)?;
+            write_data(at, *addr, &data.settled(), *mask, mem)?;
             Ok(reply.map(|reply| write_ack(packet.noc, packet.id, me, reply)))
         }
         Body::AtomicRequest { addr, .. } => {

@@ -475,7 +475,8 @@ impl Pcie {
                 if let Some(reply) = reply {
                     out.push(passed + timing::PCIE_WRITE_ACK, noc::write_ack(packet.noc, packet.id, self.place, reply));
                 }
-                self.events.push(passed + timing::PCIE_MEMORY_ONE_WAY, Event::Visible { addr, data, mask });
+                self.events
+                    .push(passed + timing::PCIE_MEMORY_ONE_WAY, Event::Visible { addr, data: data.settled(), mask });
             }
             Body::AtomicRequest { addr, .. } => {
                 let what = "an atomic on the PCIe tile; atomics work on L1 only";

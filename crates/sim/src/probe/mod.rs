@@ -58,7 +58,7 @@ impl Wants {
     pub const COUNTS: Self = Self(32);
     /// What orders the threads and units of the coprocessor: pushes, instructions at the wait gates,
     /// jobs of the unpackers, uses of Dst and of the configuration.
-    pub const COPROCESSOR: Self = Self(64);
+    pub const COPROCESSOR: Self = Self(128);
 
     /// Every instruction that the coprocessor executes ([`What::Tensix`]).
     pub const TENSIX: Self = Self(128);

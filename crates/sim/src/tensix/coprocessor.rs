@@ -403,11 +403,13 @@ impl Coprocessor {
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
-        for (insn, origin) in t.front.executed.iter_mut().flat_map(|done| done.drain(..)) {
-            if let Some(executed) = &mut self.executed {
-                executed.count(insn);
+        if let Some(done) = &mut t.front.executed {
+            for (insn, origin) in done.drain(..) {
+                if let Some(executed) = &mut self.executed {
+                    executed.count(insn);
+                }
+                outside.executes(now, thread, insn, origin);
             }
-            outside.executes(now, thread, insn, origin);
         }
         let next = if passed || advanced { now + 1 } else { later };
         let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));

@@ -9,7 +9,7 @@
 use super::fabric::Fabric;
 use super::port::Ports;
 use super::wake;
-use crate::noc::{Niu, is_misaligned};
+use crate::noc::{self, Niu, is_misaligned};
 use crate::probe::{Agent, Wants, What};
 use crate::tensix::{Issuer, Tensix};
 use crate::{Fault, FaultClass, timing};
@@ -82,8 +82,11 @@ impl Shared {
 
     /// A word of an NIU whose read has no side effect; `None` for everything else.
     #[inline(always)]
-    pub(super) fn niu_word(&self, addr: u32) -> Option<u32> {
+    pub(super) fn niu_word(&mut self, addr: u32) -> Option<u32> {
         let (noc, offset) = niu_register(addr)?;
+        if self.fabric.is_leaving(noc) && noc::shows_sent(offset) {
+            self.fabric.has_left(noc);
+        }
         self.nius[noc].read_word(offset)
     }
 
@@ -118,7 +121,11 @@ impl Reach<'_> {
             }
             Region::Niu { noc, offset } => {
                 let niu = self.nius[noc].or_fault(|| own_niu(addr))?;
-                niu.read(offset & !3, at).map_err(Refuse::Fault)?
+                let read = niu.read(offset & !3, at).map_err(Refuse::Fault)?;
+                if self.fabric.is_leaving(noc) && noc::shows_sent(offset) {
+                    self.fabric.has_left(noc);
+                }
+                read
             }
             Region::Stream { offset } => {
                 (self.fabric.streams.read(offset & !3).map_err(Refuse::Fault)?, Access::Watched)

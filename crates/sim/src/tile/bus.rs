@@ -197,6 +197,11 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
         }
+        // What has left cannot be rolled back.
+        let is_source = self.shared.fabric.is_source(addr, width.bytes());
+        if is_source && self.stops_here() {
+            return Err(Refuse::Sync);
+        }
         if self.shared.fabric.log.on {
             let word = addr & !3;
             self.shared.fabric.log.log_l1(word, self.shared.fabric.l1_load(word, Width::Word));
@@ -204,6 +209,9 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         self.ports.own.l0.drop_line(addr);
         put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
         self.shared.fabric.drop_code(addr, width.bytes());
+        if is_source {
+            self.shared.fabric.changed(at, addr, width.bytes());
+        }
         let effect = if self.take_code_changed() { Effect::Code } else { Effect::Visible };
         Ok(Store { hold: self.ports.own.stores.push(at, addr), effect })
     }
@@ -470,6 +478,7 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         self.ports.own.l0.flush();
         let old = self.shared.fabric.l1_load(addr, Width::Word);
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
+        self.shared.fabric.changed(at, addr, 4);
         let core = self.core;
         if let Some(recorder) = self.records() {
             recorder.record_access(core, at, pc, false, What::Atomic { addr, value: old });

@@ -10,7 +10,7 @@ use super::speculation::StoreLog;
 use super::stale_code::StaleCode;
 use super::streams::Streams;
 use super::wake;
-use crate::noc::Start;
+use crate::noc::{Outgoing, Start};
 use crate::probe::{Agent, Recorder, Unit, Wants, What};
 use crate::tensix::Origin;
 use crate::{Fault, FaultClass};
@@ -28,6 +28,8 @@ const CODE: u8 = 1;
 const WATCHED: u8 = 2;
 /// An observer of the chip wants to see the stores of cores to the line.
 const OBSERVED: u8 = 4;
+/// The source of a write that may still leave is in the line.
+const SOURCE: u8 = 8;
 
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
@@ -46,7 +48,7 @@ pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
 /// The memory, registers and side effects that all agents of a tile share.
 pub(super) struct Fabric {
     pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
-    /// [`CODE`], [`WATCHED`] and [`OBSERVED`] per 64 bytes of L1.
+    /// [`CODE`], [`WATCHED`], [`OBSERVED`] and [`SOURCE`] per 64 bytes of L1.
     flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
     code: TileCode,
     /// Counts changes of decoded code.
@@ -74,6 +76,10 @@ pub(super) struct Fabric {
     pub(super) log: StoreLog,
     /// What observers of the chip will be told.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// By NoC: a write whose source is being read.
+    outgoing: [Option<Outgoing>; 2],
+    /// The cycle of the coprocessor's step.
+    pub(super) step: Cycle,
     /// Code that was written after cores had fetched it, and whose instruction caches may have it
     /// as it was; kept while somebody observes accesses.
     pub(super) stale_code: StaleCode,
@@ -103,6 +109,8 @@ impl Clone for Fabric {
             log: self.log.clone(),
             recorder: self.recorder.clone(),
             stale_code: self.stale_code.clone(),
+            outgoing: self.outgoing.clone(),
+            step: self.step,
             acting: self.acting,
         }
     }
@@ -127,6 +135,8 @@ impl Fabric {
             pc_buf_override: None,
             log: StoreLog::default(),
             recorder: None,
+            outgoing: [None, None],
+            step: 0,
             stale_code: StaleCode::default(),
             acting: None,
         }
@@ -213,6 +223,61 @@ impl Fabric {
             self.flags[line as usize] |= CODE;
         }
         Ok(page)
+    }
+
+    // Sources of writes
+
+    /// A write begins to leave by the NIU of NoC `noc`; the one before has left.
+    pub(super) fn leaves(&mut self, noc: usize, outgoing: Outgoing) {
+        self.has_left(noc);
+        self.mark_source(outgoing.source());
+        self.outgoing[noc] = Some(outgoing);
+    }
+
+    fn mark_source(&mut self, (addr, len): (u32, u32)) {
+        let lines = (addr / LINE) as usize..(addr + len).div_ceil(LINE) as usize;
+        self.flags[lines].iter_mut().for_each(|flags| *flags |= SOURCE);
+    }
+
+    /// The write that leaves by the NIU of NoC `noc` has left, or somebody has seen it counted.
+    pub(super) fn has_left(&mut self, noc: usize) {
+        let Some(outgoing) = self.outgoing[noc].take() else { return };
+        let (addr, len) = outgoing.source();
+        let lines = (addr / LINE) as usize..(addr + len).div_ceil(LINE) as usize;
+        self.flags[lines].iter_mut().for_each(|flags| *flags &= !SOURCE);
+        if let Some(other) = &self.outgoing[1 - noc] {
+            self.mark_source(other.source());
+        }
+    }
+
+    /// Whether a write that begins to leave by the NIU of NoC `noc` has not been seen counted.
+    #[inline]
+    pub(super) fn is_leaving(&self, noc: usize) -> bool {
+        self.outgoing[noc].is_some()
+    }
+
+    /// Whether bytes of L1 may be the source of a write that leaves.
+    #[inline]
+    pub(super) fn is_source(&self, addr: u32, len: u32) -> bool {
+        self.flags_of(addr, len) & SOURCE != 0
+    }
+
+    /// Bytes of L1 have changed at cycle `at`.
+    #[inline]
+    pub(super) fn changed(&mut self, at: Cycle, addr: u32, len: u32) {
+        if self.is_source(addr, len) {
+            self.source_changed(at, addr, len);
+        }
+    }
+
+    #[cold]
+    fn source_changed(&mut self, at: Cycle, addr: u32, len: u32) {
+        for noc in 0..self.outgoing.len() {
+            match &self.outgoing[noc] {
+                Some(outgoing) if at < outgoing.end() => outgoing.change(at, addr, len, &self.l1[..]),
+                _ => self.has_left(noc),
+            }
+        }
     }
 
     // Observers

@@ -5,7 +5,7 @@
 
 use super::access::{Reach, Shared, Unit};
 use super::port::Ports;
-use crate::noc::{Body, Outbox, Packet, Start, wrapped};
+use crate::noc::{Body, Outbox, Outgoing, Packet, Start, wrapped};
 use crate::probe::Agent;
 use crate::{Fault, FaultClass, Memory};
 use tilework_abi::address_map::niu_register;
@@ -63,6 +63,7 @@ impl Memory for Reach<'_> {
                 recorder.written(at, Agent::Niu(noc), start..start + data.len() as u32);
             }
             self.fabric.l1_write(start, data);
+            self.fabric.changed(at, start, data.len() as u32);
             return Ok(());
         }
         let reg = register(addr, data.len())?;
@@ -75,6 +76,10 @@ impl Memory for Reach<'_> {
     fn span(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let start = l1_span(addr, len)? as usize;
         self.fabric.l1.get(start..start + len)
+    }
+
+    fn leaves(&mut self, noc: u8, outgoing: Outgoing) {
+        self.fabric.leaves(usize::from(noc), outgoing);
     }
 
     fn is_l1(&self, addr: u64) -> bool {

@@ -21,6 +21,7 @@ impl Tile {
         let mut at;
         let result = loop {
             at = tensix.next();
+            outside.fabric.step = at;
             let result = tensix.step(&mut outside);
             let side_effects = tensix.has_changed() || outside.fabric.has_side_effects();
             if result.is_err() || tensix.next() >= end || side_effects {
@@ -57,17 +58,20 @@ impl Outside for Reach<'_> {
     }
     fn write_l1(&mut self, addr: u32, data: &[u8]) {
         self.fabric.l1_write(addr, data);
+        self.fabric.changed(self.fabric.step, addr, data.len() as u32);
         self.wrote(addr, data.len() as u32);
     }
     fn copy_l1(&mut self, dst: u32, src: u32, len: u32) {
         self.fabric.l1.copy_within(src as usize..(src + len) as usize, dst as usize);
         self.fabric.drop_code(dst, len);
+        self.fabric.changed(self.fabric.step, dst, len);
         self.has_read(src, len);
         self.wrote(dst, len);
     }
     fn zero_l1(&mut self, addr: u32, len: u32) {
         self.fabric.l1[addr as usize..(addr + len) as usize].fill(0);
         self.fabric.drop_code(addr, len);
+        self.fabric.changed(self.fabric.step, addr, len);
         self.wrote(addr, len);
     }
     fn load(&mut self, at: Cycle, addr: u32) -> Result<u32, Fault> {

@@ -1,6 +1,7 @@
 //! Functions of two or three tiles of Dst.
 
 use super::words::*;
+use super::{Two, quotient};
 
 /// A function of two tiles of Dst. Comparisons give 1 or 0; -0 equals 0, and numbers that are not
 /// normal are zero.
@@ -31,25 +32,58 @@ pub enum SfpuBinary {
     Greater,
     /// a >= b.
     AtLeast,
+    /// a to the power of b, to 2^-18 of the value. A negative a takes integers b up to 2^22, further
+    /// ones count as even; others give NaN.
+    Power,
+    /// What a / b leaves, with the sign of a: exact up to quotients of 2^12, beyond to 2^-22 of a.
+    Fmod,
+    /// The same with the sign of b.
+    Remainder,
+    /// 1 where neither is zero, else 0.
+    And,
+    /// 0 where both are zero, else 1.
+    Or,
+    /// 1 where one of both is zero, else 0.
+    Xor,
 }
 
 impl SfpuBinary {
-    /// Register 0 becomes the function of registers 0 and 1.
+    /// The function of `two`: register 0 becomes that of registers 0 and 1.
     #[inline(always)]
-    pub(super) fn body(self) {
+    pub(super) fn of(self, two: Two) {
         match self {
-            Self::Add => vector! { add(0, 1, 0); },
-            Self::Subtract => vector! { sub(0, 1, 0); },
-            Self::Multiply => vector! { mul(0, 1, 0); },
-            Self::Divide => divide(),
-            Self::Min => vector! { min_max(0, 1); },
-            Self::Max => vector! { min_max(1, 0); },
-            Self::Equal => equal(true),
-            Self::NotEqual => equal(false),
-            Self::Less => greater(true, true),
-            Self::AtMost => greater(false, false),
-            Self::Greater => greater(false, true),
-            Self::AtLeast => greater(true, false),
+            Self::Add => two.map(|| vector! { add(0, 1, 0); }),
+            Self::Subtract => two.map(|| vector! { sub(0, 1, 0); }),
+            Self::Multiply => two.map(|| vector! { mul(0, 1, 0); }),
+            Self::Divide => two.map_long(divide),
+            Self::Min => two.map(|| vector! { min_max(0, 1); }),
+            Self::Max => two.map(|| vector! { min_max(1, 0); }),
+            Self::Equal => two.map_long(|| equal(true)),
+            Self::NotEqual => two.map_long(|| equal(false)),
+            Self::Less => two.map_long(|| greater(true, true)),
+            Self::AtMost => two.map_long(|| greater(false, false)),
+            Self::Greater => two.map_long(|| greater(false, true)),
+            Self::AtLeast => two.map_long(|| greater(true, false)),
+            Self::And => two.map_long(and_both),
+            Self::Or => two.map_long(or_both),
+            Self::Xor => two.map_long(xor_both),
+            Self::Power | Self::Fmod | Self::Remainder => {}
+        }
+    }
+
+    /// Whether it is a function of [`SfpuBinary::special`].
+    #[inline(always)]
+    pub(super) const fn is_special(self) -> bool {
+        matches!(self, Self::Power | Self::Fmod | Self::Remainder)
+    }
+
+    /// The same for functions that images of most functions have no room for.
+    #[inline(always)]
+    pub(super) fn special(self, two: Two) {
+        match self {
+            Self::Power => two.map_long(quotient::power),
+            Self::Fmod => two.map_long(|| quotient::remainder(false)),
+            _ => two.map_long(|| quotient::remainder(true)),
         }
     }
 }
@@ -99,6 +133,50 @@ fn greater(swapped: bool, holds: bool) {
     }
     vector! {
         mov(ONE, 2);
+        END_IF;
+        mov(2, 0);
+    }
+}
+
+/// 1 where neither is zero.
+#[inline(always)]
+fn and_both() {
+    normal();
+    vector! {
+        mov(ZERO, 2);
+        if_not_zero(0);
+        if_not_zero(1);
+        mov(ONE, 2);
+        END_IF;
+        mov(2, 0);
+    }
+}
+
+/// 0 where both are zero.
+#[inline(always)]
+fn or_both() {
+    normal();
+    vector! {
+        or(1, 0);
+        mov(ZERO, 2);
+        if_not_zero(0);
+        mov(ONE, 2);
+        END_IF;
+        mov(2, 0);
+    }
+}
+
+/// 1 where one of both is zero.
+#[inline(always)]
+fn xor_both() {
+    normal();
+    vector! {
+        mov(ZERO, 2);
+        if_not_zero(0);
+        mov(ONE, 2);
+        END_IF;
+        if_not_zero(1);
+        sub(ONE, 2, 2);
         END_IF;
         mov(2, 0);
     }

@@ -8,11 +8,11 @@ use super::words::*;
 use core::f32::consts::LOG2_E;
 
 /// 1.5 x 2^23: a sum with it has the other operand, rounded, in its low bits.
-const ROUNDER: f32 = 12_582_912.0;
+pub(super) const ROUNDER: f32 = 12_582_912.0;
 /// Bits of a mantissa.
-const MANTISSA: i32 = 23;
+pub(super) const MANTISSA: i32 = 23;
 /// (2^f - 1) / f on [-0.5, 0.5], from f^0 on: the least relative error of 2^f, 9.2e-8.
-const EXP2: [f32; 5] = [0.693_147, 0.240_222_42, 0.055_507_337, 0.009_671_513, 0.001_326_472_7];
+pub(super) const EXP2: [f32; 5] = [0.693_147, 0.240_222_42, 0.055_507_337, 0.009_671_513, 0.001_326_472_7];
 /// x q(x^2) is the logarithm of the odds of x under the normal distribution, from x^0 on: the least
 /// error of x times the distribution up to x^2 = 20.25, 5.9e-6.
 const ODDS: [f32; 6] = [1.595_658_8, 0.072_951_53, -2.422_306e-4, -6.893_212e-5, 3.573_649_5e-6, -5.988_634_5e-8];
@@ -27,7 +27,7 @@ const ZERO_FROM: f32 = -88.5;
 const INFINITE: f32 = 89.0;
 
 /// Registers for 2 to the power of `scale` times register 0: 12 to 14 and 3 to 6.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn init(scale: f32) {
     kept_constant(C12, scale.to_bits());
     kept_constant(C13, ROUNDER.to_bits());
@@ -55,7 +55,7 @@ fn split() {
 
 /// Register 0 becomes its power, whose exponent must be in range.
 #[inline(always)]
-fn power() {
+pub(super) fn power() {
     split();
     vector! {
         mad(2, 0, ONE, 0);
@@ -92,19 +92,6 @@ macro_rules! clamp {
     };
 }
 
-/// Register 2 becomes itself times register 1 plus a number, for each number.
-macro_rules! horner {
-    ($($number:expr),*) => {
-        vector! {
-            $(
-                low_half(7, $number.to_bits());
-                high_half(7, $number.to_bits());
-                mad(2, 1, 7, 2);
-            )*
-        }
-    };
-}
-
 /// Powers of two and of e: register 0 becomes its power. Powers that are too small or too large
 /// come out with a sign, or above infinity.
 #[inline(always)]
@@ -127,7 +114,7 @@ pub(super) fn expm1() {
 
 /// Register 2 becomes the reciprocal of register 1, which is at least 1; changes 7.
 #[inline(always)]
-fn reciprocal() {
+pub(super) fn reciprocal() {
     vector! {
         approximate_reciprocal(1, 2);
         nmad(1, 2, ONE, 7);
@@ -168,10 +155,8 @@ pub(super) fn gelu(round: Round) {
         mul(0, 0, 1);
         high(7, ODDS_END);
         min_max(1, 7);
-        low_half(2, ODDS[5].to_bits());
-        high_half(2, ODDS[5].to_bits());
     }
-    horner!(ODDS[4], ODDS[3], ODDS[2], ODDS[1], ODDS[0]);
+    polynomial!(ODDS[5], ODDS[4], ODDS[3], ODDS[2], ODDS[1], ODDS[0]);
     vector! { mul(0, 2, 0); }
     silu(round);
 }
@@ -181,10 +166,8 @@ pub(super) fn gelu(round: Round) {
 pub(super) fn gelu_tanh(round: Round) {
     vector! {
         mul(0, 0, 1);
-        low_half(2, TANH_ODDS[1].to_bits());
-        high_half(2, TANH_ODDS[1].to_bits());
     }
-    horner!(TANH_ODDS[0]);
+    polynomial!(TANH_ODDS[1], TANH_ODDS[0]);
     vector! { mul(0, 2, 0); }
     silu(round);
 }

@@ -4,6 +4,7 @@
 //! and magnitude. So what is compared is first mapped to those, in the same order.
 
 use super::Element;
+use super::quotient::{self, Wanted};
 use super::words::*;
 use crate::format::Format;
 use crate::push::push;
@@ -90,6 +91,12 @@ pub enum IntegerBinary {
     ShiftRight,
     /// The same, and copies of the sign of an [`Integer::Int32`] come in.
     ShiftRightSigned,
+    /// a / b without its fraction; where b is zero all bits are ones. -2^31 / -1 wraps around.
+    Divide,
+    /// What that leaves, with the sign of a; a where b is zero.
+    Remainder,
+    /// What a / b, rounded down, leaves, with the sign of b; a where b is zero.
+    Modulus,
 }
 
 /// A function of a tile of integers.
@@ -142,6 +149,9 @@ impl IntegerBinary {
             },
             Self::ShiftRight => right(false),
             Self::ShiftRightSigned => right(kind == Integer::Int32),
+            Self::Divide => quotient::divide(kind, Wanted::Quotient),
+            Self::Remainder => quotient::divide(kind, Wanted::Remainder),
+            Self::Modulus => quotient::divide(kind, Wanted::Modulus),
         }
     }
 }

@@ -7,10 +7,14 @@
 mod binary;
 mod exponential;
 mod integer;
+mod inverse;
 mod power;
+mod quotient;
 mod random;
 mod round;
 mod rows;
+mod special;
+mod spread;
 mod ternary;
 mod topk;
 mod trig;
@@ -24,6 +28,10 @@ pub(crate) use random::seed;
 pub use round::Test;
 pub use rows::{Cumulative, Reduction};
 pub(crate) use rows::{cumulative, reduce_columns, start_welford, welford, welford_results};
+pub use spread::Fold;
+pub(crate) use spread::{
+    broadcast_column, broadcast_row, broadcast_scalar, exchange_faces, fold, mask, numbers, update,
+};
 pub use ternary::Ternary;
 pub use topk::{Order, Sequences};
 pub(crate) use topk::{indices, local_sort, merge, rebuild};
@@ -32,6 +40,7 @@ pub(crate) use typecast::typecast;
 use crate::addr_mod::{AddrMod, Step};
 use crate::push::{block, push, stall, until};
 use crate::ttinsn;
+use power::Base;
 use round::To;
 use tilework_abi::tensix::insn::{Sfpload, Sfpstore};
 use words::*;
@@ -71,6 +80,33 @@ pub enum Unary {
     Sqrt,
     /// The natural logarithm, to 2^-20. Zero gives minus infinity, what is negative NaN.
     Log,
+    /// The logarithm to base 2, otherwise as [`Unary::Log`]; exact for powers of two.
+    Log2,
+    /// The logarithm to base 10, otherwise as [`Unary::Log`].
+    Log10,
+    /// The natural logarithm of 1 + x, to 2^-20 also next to zero. -1 gives minus infinity, what is
+    /// below NaN.
+    Log1p,
+    /// The natural logarithm of 1 + e^x, to 2^-18 and 2e-38.
+    Softplus,
+    /// The error function, to 2^-20. NaN counts as infinity with its sign.
+    Erf,
+    /// 1 less the error function, to 2^-16; zero from 9.3 on. NaN likewise.
+    Erfc,
+    /// The hyperbolic sine, to 2^-17.
+    Sinh,
+    /// The hyperbolic cosine, to 2^-17.
+    Cosh,
+    /// The cube root, to 2^-21.
+    Cbrt,
+    /// The tangent, to 2^-20 of the value up to 10000.
+    Tan,
+    /// The arc tangent, to 2^-21.
+    Atan,
+    /// The arc sine, to 2^-20. NaN beyond -1 and 1.
+    Asin,
+    /// The arc cosine, to 2^-20. NaN beyond -1 and 1.
+    Acos,
     /// x to the power of an integer, which is given as such: a product of squares, each rounded.
     Power(u32),
     /// The sine, to 2^-23 of the value up to 10000.
@@ -145,23 +181,26 @@ const fn number(wide: bool) -> u32 {
     if wide { AS_F32 } else { AS_BF16 }
 }
 
-/// What a body may do besides: load the argument again.
+/// From which tile arguments come, counted from the one that Dst's counter points at, and to which
+/// tile results go. A body may load its argument again.
 #[derive(Clone, Copy)]
 struct Round {
     format: u32,
+    from: u32,
+    to: u32,
 }
 
 impl Round {
     /// Loads the argument to register `vd`.
     #[inline(always)]
     fn load(self, vd: u32) {
-        push(Sfpload::build().vd(vd).mod0(self.format).addr_mod(STAY).word());
+        push(load_tile(vd, self.format, self.from));
     }
 }
 
 /// Address modifiers, flags, modes of the lanes and the constant -1, which other software may have
 /// changed.
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn init() {
     AddrMod::default().set(STAY as usize);
     AddrMod { dst: Step::by(STEP), ..AddrMod::default() }.set(NEXT as usize);
@@ -184,15 +223,50 @@ fn rounds(body: impl Fn()) {
 
 /// Loads register 0, runs `body` and stores register 0, for each round over a tile.
 #[inline(always)]
-fn map(format: u32, body: impl Fn(Round)) {
-    let round = Round { format };
-    let store = Sfpstore::build().mod0(format).addr_mod(NEXT).word();
+fn map(round: Round, body: impl Fn(Round)) {
+    let store = store_tile(round.format, round.to);
     rounds(|| {
         round.load(0);
         body(round);
-        round_to(format);
+        round_to(round.format);
         push(store);
     });
+}
+
+/// As [`map`], for longer bodies: the loop is there once, so that images of many functions are
+/// small.
+#[inline(never)]
+fn map_long(round: Round, body: fn(Round)) {
+    map(round, body);
+}
+
+/// Tiles `a`, `b` and `out`, counted from the one that Dst's counter points at.
+#[derive(Clone, Copy)]
+struct Two {
+    format: u32,
+    tiles: [u32; 3],
+}
+
+impl Two {
+    /// As [`Two::map`], for longer bodies.
+    #[inline(never)]
+    fn map_long(self, body: fn()) {
+        self.map(body);
+    }
+
+    /// Loads registers 0 and 1, runs `body` and stores register 0, for each round over a tile.
+    #[inline(always)]
+    fn map(self, body: impl Fn()) {
+        let Self { format, tiles: [a, b, out] } = self;
+        let (a, b, out) = (load_tile(0, format, a), load_tile(1, format, b), store_tile(format, out));
+        rounds(|| {
+            push(a);
+            push(b);
+            body();
+            round_to(format);
+            push(out);
+        });
+    }
 }
 
 /// Rounds register 0 to what a store as bf16 keeps of it: to nearest, ties away from zero. Changes
@@ -226,7 +300,12 @@ impl Unary {
             Self::Tanh => exponential::init(-2.0 * exponential::BASE_E),
             Self::Rsqrt(added) => power::init_root(added),
             Self::Sqrt => power::init_root(0),
-            Self::Log => power::init_log(),
+            Self::Log | Self::Log1p | Self::Log2 | Self::Log10 => power::init_log(),
+            Self::Softplus | Self::Erf | Self::Erfc => exponential::init(-exponential::BASE_E),
+            Self::Sinh | Self::Cosh => exponential::init(exponential::BASE_E),
+            Self::Asin | Self::Acos => power::init_root(0),
+            Self::Cbrt => special::init_cbrt(),
+            Self::Tan => trig::init_tan(),
             Self::Sin | Self::Cos => trig::init(),
             Self::LeakyRelu(number) | Self::Scale(number) | Self::Shift(number) => kept_constant(C12, number),
             Self::Clamp(low, high) | Self::Uniform(low, high) | Self::Dropout(low, high) => two_constants(low, high),
@@ -236,55 +315,186 @@ impl Unary {
         }
     }
 
-    /// Computes the function of the tile that Dst's counter points at.
+    /// Makes tile `to` of tile `from`, both counted from the one that Dst's counter points at.
     #[inline(always)]
-    pub(crate) fn tile(self, wide: bool) {
-        let format = number(wide);
+    pub(crate) fn tile(self, wide: bool, tiles: [u32; 2]) {
+        if self.is_special() { self.special_tile(wide, tiles) } else { self.tile_of_most(wide, tiles) }
+    }
+
+    /// Whether it is a function of [`Unary::special_tile`].
+    #[inline(always)]
+    pub(crate) const fn is_special(self) -> bool {
+        matches!(
+            self,
+            Self::Log1p
+                | Self::Log2
+                | Self::Log10
+                | Self::Softplus
+                | Self::Erf
+                | Self::Erfc
+                | Self::Tan
+                | Self::Atan
+                | Self::Asin
+                | Self::Acos
+                | Self::Sinh
+                | Self::Cosh
+                | Self::Cbrt
+                | Self::Sin
+                | Self::Cos
+                | Self::Expm1
+                | Self::Elu(_)
+                | Self::GeluTanh
+                | Self::Power(_)
+                | Self::HardSigmoid
+                | Self::HardSwish
+        )
+    }
+
+    /// [`Unary::tile`] for functions that are not special.
+    #[inline(always)]
+    pub(crate) fn tile_of_most(self, wide: bool, tiles: [u32; 2]) {
+        if self.is_further() { self.further_tile(wide, tiles) } else { self.common_tile(wide, tiles) }
+    }
+
+    /// [`Unary::tile`] for what images of all kinds have.
+    #[inline(always)]
+    pub(crate) fn common_tile(self, wide: bool, tiles: [u32; 2]) {
+        if matches!(self, Self::Exp | Self::Sigmoid | Self::Reciprocal | Self::Sqrt | Self::Log) {
+            self.curve_tile(wide, tiles);
+        } else {
+            self.plain_tile(wide, tiles);
+        }
+    }
+
+    /// Whether it is a function of [`Unary::further_tile`].
+    #[inline(always)]
+    const fn is_further(self) -> bool {
+        matches!(
+            self,
+            Self::Exp2
+                | Self::Silu
+                | Self::Gelu
+                | Self::Tanh
+                | Self::Rsqrt(_)
+                | Self::Uniform(..)
+                | Self::Dropout(..)
+                | Self::Round
+                | Self::Floor
+                | Self::Ceil
+                | Self::Trunc
+        )
+    }
+
+    /// [`Unary::tile`] for sums, products, signs and tests.
+    #[inline(always)]
+    pub(crate) fn plain_tile(self, wide: bool, [from, to]: [u32; 2]) {
+        let round = Round { format: number(wide), from, to };
         macro_rules! with {
             ($body:expr) => {
-                map(format, |_| $body)
+                map_long(round, |_| $body)
+            };
+        }
+        macro_rules! short {
+            ($body:expr) => {
+                map(round, |_| $body)
+            };
+        }
+        match self {
+            Self::Square => short!(vector! { mul(0, 0, 0); }),
+            Self::Relu => short!(vector! { high(1, 0.0); min_max(1, 0); }),
+            Self::LeakyRelu(_) => short!(vector! { if_negative(0); mul(0, C12, 0); END_IF; }),
+            Self::Clamp(..) => with!(round::clamp()),
+            Self::Scale(_) => short!(vector! { mul(0, C12, 0); }),
+            Self::Shift(_) => short!(vector! { add(0, C12, 0); }),
+            Self::Abs => short!(vector! { magnitude(0, 0); }),
+            Self::Negative => short!(vector! { negative(0, 0); }),
+            Self::Sign => with!(round::sign()),
+            Self::Test(test) => short!(round::test(test)),
+            Self::Fill(number) => short!(constant(0, number)),
+            _ => {}
+        }
+    }
+
+    /// [`Unary::tile`] for exponentials, roots and logarithms.
+    #[inline(always)]
+    fn curve_tile(self, wide: bool, [from, to]: [u32; 2]) {
+        let round = Round { format: number(wide), from, to };
+        macro_rules! with {
+            ($body:expr) => {
+                map_long(round, |_| $body)
             };
         }
         match self {
             Self::Exp => with!(exponential::any_power(true)),
-            Self::Exp2 => with!(exponential::any_power(false)),
-            Self::Expm1 => with!(exponential::expm1()),
             Self::Sigmoid => with!(exponential::sigmoid()),
-            Self::Silu => map(format, exponential::silu),
-            Self::Gelu => map(format, exponential::gelu),
-            Self::GeluTanh => map(format, exponential::gelu_tanh),
-            Self::Tanh => map(format, exponential::tanh),
-            Self::Elu(alpha) => map(format, |round| exponential::elu(round, alpha)),
             Self::Reciprocal => with!(power::reciprocal()),
-            Self::Rsqrt(_) => with!(power::rsqrt()),
             Self::Sqrt => with!(power::sqrt()),
-            Self::Log => with!(power::log()),
-            Self::Power(n) => with!(power::integer_power(n)),
-            Self::Sin => with!(trig::sin()),
-            Self::Cos => with!(trig::cos()),
-            Self::Square => with!(vector! { mul(0, 0, 0); }),
-            Self::Relu => with!(vector! { high(1, 0.0); min_max(1, 0); }),
-            Self::LeakyRelu(_) => with!(vector! { if_negative(0); mul(0, C12, 0); END_IF; }),
-            Self::Clamp(..) => with!(round::clamp()),
-            Self::Scale(_) => with!(vector! { mul(0, C12, 0); }),
-            Self::Shift(_) => with!(vector! { add(0, C12, 0); }),
-            Self::Abs => with!(vector! { magnitude(0, 0); }),
-            Self::Negative => with!(vector! { negative(0, 0); }),
-            Self::Sign => with!(round::sign()),
+            Self::Log => with!(power::log(Base::E, None)),
+            _ => {}
+        }
+    }
+
+    /// [`Unary::tile`] for further activations, rounding and random numbers.
+    #[inline(always)]
+    fn further_tile(self, wide: bool, [from, to]: [u32; 2]) {
+        let round = Round { format: number(wide), from, to };
+        macro_rules! with {
+            ($body:expr) => {
+                map_long(round, |_| $body)
+            };
+        }
+        match self {
             Self::Round => with!(round::round(To::Nearest)),
             Self::Floor => with!(round::round(To::Down)),
             Self::Ceil => with!(round::round(To::Up)),
             Self::Trunc => with!(round::round(To::Zero)),
-            Self::Test(test) => with!(round::test(test)),
+            Self::Exp2 => with!(exponential::any_power(false)),
+            Self::Silu => map_long(round, exponential::silu),
+            Self::Gelu => map_long(round, exponential::gelu),
+            Self::Tanh => map_long(round, exponential::tanh),
+            Self::Rsqrt(_) => with!(power::rsqrt()),
+            Self::Uniform(..) => with!(random::uniform()),
+            Self::Dropout(..) => with!(random::dropout()),
+            _ => {}
+        }
+    }
+
+    /// [`Unary::tile`] for those that images of most functions have no room for.
+    #[inline(always)]
+    pub(crate) fn special_tile(self, wide: bool, [from, to]: [u32; 2]) {
+        let round = Round { format: number(wide), from, to };
+        macro_rules! with {
+            ($body:expr) => {
+                map_long(round, |_| $body)
+            };
+        }
+        match self {
+            Self::Expm1 => with!(exponential::expm1()),
+            Self::GeluTanh => map_long(round, exponential::gelu_tanh),
+            Self::Elu(alpha) => map(round, |round| exponential::elu(round, alpha)),
+            Self::Log2 => with!(power::log(Base::Two, None)),
+            Self::Log10 => with!(power::log(Base::Ten, None)),
+            Self::Log1p => map_long(round, |round| power::log(Base::E, Some(round))),
+            Self::Power(n) => map(round, |_| power::integer_power(n)),
+            Self::Softplus => map_long(round, special::softplus),
+            Self::Erf => map_long(round, |round| special::erf(round, false)),
+            Self::Erfc => map_long(round, |round| special::erf(round, true)),
+            Self::Sinh => map_long(round, special::sinh),
+            Self::Cosh => with!(special::cosh()),
+            Self::Cbrt => map_long(round, special::cbrt),
+            Self::Tan => with!(trig::tan()),
+            Self::Atan => map_long(round, inverse::atan),
+            Self::Asin => map_long(round, inverse::asin),
+            Self::Acos => map_long(round, inverse::acos),
+            Self::Sin => with!(trig::sin()),
+            Self::Cos => with!(trig::cos()),
             Self::HardSigmoid => with!(round::hard_sigmoid()),
             Self::HardSwish => with!({
                 vector! { mov(0, 3); }
                 round::hard_sigmoid();
                 vector! { mul(0, 3, 0); }
             }),
-            Self::Fill(number) => with!(constant(0, number)),
-            Self::Uniform(..) => with!(random::uniform()),
-            Self::Dropout(..) => with!(random::dropout()),
+            _ => {}
         }
     }
 }
@@ -363,20 +573,23 @@ fn rounds_by_group(body: impl Fn(u32)) {
 
 /// Tile `out` becomes the function of tiles `a` and `b`, all counted from Dst's counter.
 #[inline(always)]
-pub(crate) fn binary_tiles(op: SfpuBinary, wide: bool, [a, b, out]: [u32; 3]) {
-    let format = number(wide);
-    let (a, b, out) = (load_tile(0, format, a), load_tile(1, format, b), store_tile(format, out));
-    rounds(|| {
-        push(a);
-        push(b);
-        op.body();
-        round_to(format);
-        push(out);
-    });
+pub(crate) fn binary_tiles(op: SfpuBinary, wide: bool, tiles: [u32; 3]) {
+    if op.is_special() { special_tiles(op, wide, tiles) } else { tiles_of_most(op, wide, tiles) }
+}
+
+/// [`binary_tiles`] for functions that are not special.
+#[inline(always)]
+pub(crate) fn tiles_of_most(op: SfpuBinary, wide: bool, tiles: [u32; 3]) {
+    op.of(Two { format: number(wide), tiles });
+}
+
+/// [`binary_tiles`] for those that are.
+#[inline(always)]
+pub(crate) fn special_tiles(op: SfpuBinary, wide: bool, tiles: [u32; 3]) {
+    op.special(Two { format: number(wide), tiles });
 }
 
 /// Tile `to` becomes tile `from`, bit by bit.
-#[inline(always)]
 pub(crate) fn copy_tile(wide: bool, [from, to]: [u32; 2]) {
     let element = if wide { Element::INT32 } else { Element::uint16(false) };
     rounds(|| {
@@ -397,14 +610,14 @@ pub(crate) fn integer_tiles(op: IntegerBinary, integer: Integer, wide: bool, [a,
     });
 }
 
-/// Tile `tile` of integers becomes a function of itself.
+/// Tile `to` of integers becomes a function of tile `from`.
 #[inline(always)]
-pub(crate) fn integer_tile(op: IntegerUnary, integer: Integer, wide: bool, tile: u32) {
+pub(crate) fn integer_tile(op: IntegerUnary, integer: Integer, wide: bool, [from, to]: [u32; 2]) {
     let element = integer.element(wide);
     rounds_by_group(|group| {
-        push(element.load(0, tile, group));
+        push(element.load(0, from, group));
         op.body();
-        push(element.store(tile));
+        push(element.store(to));
     });
 }
 

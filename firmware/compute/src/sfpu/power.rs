@@ -1,7 +1,8 @@
 //! Reciprocal, roots, powers and the logarithm.
 
+use super::Round;
 use super::words::*;
-use core::f32::consts::LN_2;
+use core::f32::consts::{LN_2, LOG2_E, LOG10_2, LOG10_E};
 
 /// Bits of the first approximation of 1 / sqrt(1), from which half of the argument's are taken
 /// (public folklore: C. Lomont, "Fast inverse square root", 2003).
@@ -11,15 +12,15 @@ const RSQRT: u32 = 0x5F37_59DF;
 const LOG: [f32; 7] =
     [-0.499_991_73, 0.333_332_58, -0.250_195_54, 0.199_696_8, -0.167_815_77, 0.155_750_69, -0.106_769_085];
 /// The square root of two, in the eight bits of a short constant.
-const SQRT_2: f32 = 1.414_062_5;
+pub(super) const SQRT_2: f32 = 1.414_062_5;
 /// High halves: of the negative number next to zero, the largest number that is not normal, and the
 /// number with quiet bit that is none.
 const FIRST_NEGATIVE: u32 = 0x8080;
 const LAST_DENORMAL: u32 = 0x007F;
-const NAN: u32 = 0x7FC0;
+pub(super) const NAN: u32 = 0x7FC0;
 /// The biased exponents of numbers from 1 and from 1/2 on.
-const FROM_ONE: u32 = 127;
-const FROM_HALF: u32 = 126;
+pub(super) const FROM_ONE: u32 = 127;
+pub(super) const FROM_HALF: u32 = 126;
 
 /// The hardware's approximation r, then twice r + r (1 - x r) where that is a number.
 #[inline(always)]
@@ -37,7 +38,7 @@ pub(super) fn reciprocal() {
 }
 
 /// Registers for [`rsqrt`] of the argument plus `added`.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn init_root(added: u32) {
     kept_constant(C12, 1.5f32.to_bits());
     kept_constant(C13, 0.5f32.to_bits());
@@ -48,7 +49,7 @@ pub(super) fn init_root(added: u32) {
 /// Register 1 becomes the reciprocal of the root of register 0: an approximation by half the
 /// exponent, then r (1.5 - x r r / 2) three times. Where x is infinite it stays small.
 #[inline(always)]
-fn root() {
+pub(super) fn root() {
     vector! {
         mov(0, 1);
         shift(1, -1);
@@ -99,16 +100,28 @@ pub(super) fn sqrt() {
 }
 
 /// Registers for the logarithm.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn init_log() {
     for (vd, value) in [C12, C13, C14, 4, 5, 6, 7].into_iter().zip(LOG) {
         if vd >= C12 { kept_constant(vd, value.to_bits()) } else { constant(vd, value.to_bits()) }
     }
 }
 
-/// ln(2^e m) = e ln 2 + ln m, with m around 1; register 0 keeps the argument.
+/// Base of a logarithm.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    E,
+    Two,
+    Ten,
+}
+
+/// ln(2^e m) = e ln 2 + ln m, with m around 1; register 0 keeps the argument. `less_one`: the
+/// argument is one more than that of the round, whose small values it has lost.
 #[inline(always)]
-pub(super) fn log() {
+pub(super) fn log(base: Base, less_one: Option<Round>) {
+    if less_one.is_some() {
+        vector! { add(0, ONE, 0); }
+    }
     vector! {
         exponent(0, 1);
         set_exponent(0, FROM_ONE, 2);
@@ -117,9 +130,16 @@ pub(super) fn log() {
         set_exponent(2, FROM_HALF, 2);
         add_integer_number(1, 1, 1);
         END_IF;
+        sub(2, ONE, 2);
+    }
+    if let Some(round) = less_one {
+        vector! { if_zero(1); }
+        round.load(2);
+        vector! { END_IF; }
+    }
+    vector! {
         sign_magnitude(1, 1);
         to_float(1, 1);
-        sub(2, ONE, 2);
         mad(7, 2, 6, 3);
         mad(3, 2, 5, 3);
         mad(3, 2, 4, 3);
@@ -128,9 +148,28 @@ pub(super) fn log() {
         mad(3, 2, C12, 3);
         mad(3, 2, ONE, 3);
         mul(3, 2, 3);
-        low_half(2, LN_2.to_bits());
-        high_half(2, LN_2.to_bits());
-        mad(1, 2, 3, 3);
+    }
+    match base {
+        Base::E => vector! {
+            low_half(2, LN_2.to_bits());
+            high_half(2, LN_2.to_bits());
+            mad(1, 2, 3, 3);
+        },
+        Base::Two => vector! {
+            low_half(2, LOG2_E.to_bits());
+            high_half(2, LOG2_E.to_bits());
+            mad(3, 2, 1, 3);
+        },
+        Base::Ten => vector! {
+            low_half(2, LOG10_E.to_bits());
+            high_half(2, LOG10_E.to_bits());
+            mul(3, 2, 3);
+            low_half(2, LOG10_2.to_bits());
+            high_half(2, LOG10_2.to_bits());
+            mad(1, 2, 3, 3);
+        },
+    }
+    vector! {
         // Zero, then negative numbers; then infinity and what is no number.
         high_bits(2, LAST_DENORMAL);
         if_at_most(0, 2);

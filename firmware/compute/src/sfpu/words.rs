@@ -7,7 +7,8 @@
 use crate::push::push;
 use tilework_abi::tensix::insn::{
     Sfpaddi, Sfpand, Sfparecip, Sfpcast, Sfpconfig, Sfpencc, Sfpexexp, Sfpexman, Sfpgt, Sfpiadd, Sfple, Sfploadi,
-    Sfpmad, Sfpmov, Sfpmul24, Sfpnot, Sfpor, Sfpsetcc, Sfpsetexp, Sfpsetsgn, Sfpshft, Sfpswap, Sfptransp, Sfpxor,
+    Sfpmad, Sfpmov, Sfpmul24, Sfpnop, Sfpnot, Sfpor, Sfpsetcc, Sfpsetexp, Sfpsetsgn, Sfpshft, Sfpshft2, Sfpswap,
+    Sfptransp, Sfpxor,
 };
 
 /// Pushes constant words, one after the other.
@@ -15,6 +16,23 @@ macro_rules! vector {
     ($($word:expr;)*) => {{ $( $crate::ttinsn!(const { $word }); )* }};
 }
 pub(super) use vector;
+
+/// Register 2 becomes a polynomial of register 1, whose numbers begin with that of the highest
+/// power; changes register 7.
+macro_rules! polynomial {
+    ($first:expr $(, $number:expr)*) => {
+        $crate::sfpu::words::vector! {
+            low_half(2, $first.to_bits());
+            high_half(2, $first.to_bits());
+            $(
+                low_half(7, $number.to_bits());
+                high_half(7, $number.to_bits());
+                mad(2, 1, 7, 2);
+            )*
+        }
+    };
+}
+pub(super) use polynomial;
 
 /// Registers: zero, one, minus one; those that software sets by way of register 0.
 pub(super) const ZERO: u32 = 9;
@@ -43,6 +61,8 @@ const MIN_TO_VD_IN_ROWS_0_2: u32 = 3;
 /// `SFPSHFT`: by the immediate; with the sign.
 const BY_IMMEDIATE: u32 = 1;
 const SIGNED: u32 = 2;
+/// `SFPSHFT2`: in each group of eight lanes, the next one.
+const ROTATE: u32 = 3;
 /// `SFPCONFIG`: the modes of the lanes; the immediate is the value.
 const LANE_CONFIG: u32 = 15;
 const IMMEDIATE_VALUE: u32 = 1;
@@ -173,6 +193,13 @@ pub(super) const fn shift_by(vc: u32, vd: u32) -> u32 {
 pub(super) const fn shift_signed_by(vc: u32, vd: u32) -> u32 {
     Sfpshft::build().vc(vc).vd(vd).mod1(SIGNED).word()
 }
+/// VD = VC, with each lane's value in the next of its row of eight lanes, of the last one in the
+/// first. A [`PAUSE`] must follow (SFPSHFT2.md, "Instruction scheduling").
+pub(super) const fn rotate(vc: u32, vd: u32) -> u32 {
+    Sfpshft2::build().vc(vc).vd(vd).mod1(ROTATE).word()
+}
+/// Nothing for a cycle.
+pub(super) const PAUSE: u32 = Sfpnop::build().word();
 /// VD = VC + VD, of integers.
 pub(super) const fn add_integer(vc: u32, vd: u32) -> u32 {
     Sfpiadd::build().vc(vc).vd(vd).mod1(KEEP_FLAGS).word()
@@ -267,7 +294,7 @@ pub(super) fn constant(vd: u32, bits: u32) {
     push(high_half(vd, bits));
 }
 /// Sets one of the registers 12 to 14, by way of register 0.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn kept_constant(vd: u32, bits: u32) {
     constant(0, bits);
     push(Sfpconfig::build().vd(vd).word());

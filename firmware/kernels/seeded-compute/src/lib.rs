@@ -125,12 +125,6 @@ impl<T: Thread> Program<'_, T> {
             store_count(self.acked(INPUT), tile + 1);
         }
         self.k.copy_tile(input, tile % PAGES, 0);
-        if self.reconfigures && tile + 1 == TILES {
-            if self.keeps(132) {
-                ttinsn!(stall(block::CFG, until::UNPACK));
-            }
-            set(cfg::THCON_SEC_REG2_OUT_DATA_FORMAT, 0);
-        }
         if self.has(106) {
             return write(self.acked(INPUT), tile + 1);
         }

@@ -47,7 +47,7 @@ impl Niu {
             }
             Body::WriteRequest { addr, data, mask, reply } => {
                 self.count_write(reply.is_some(), flits);
-                write_data(at, addr, &data, mask, mem)?;
+                write_data(at, addr, &data.settled(), mask, mem)?;
                 if let Some(reply) = reply {
                     self.count(c::SLV_WR_ACK_SENT, 1);
                     let answer = write_ack(self.noc, id, self.place, reply);

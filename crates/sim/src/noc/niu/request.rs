@@ -8,7 +8,7 @@
 use super::pattern::Pattern;
 use super::{COUNTERS_PAGE, Link, MAP_PAGE, Niu};
 use crate::noc::responder::read_data;
-use crate::noc::{Body, Dest, Outbox, Packet, Place, Reply, TileKind, atomics};
+use crate::noc::{Body, Data, Dest, Outbox, Outgoing, Packet, Place, Reply, TileKind, atomics};
 use crate::probe::{self, RequestId, RequestKind};
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use tilework_abi::noc::{MAX_PACKET_BYTES, NocXy, TAG_TRID_SHIFT, counter, ctrl, init};
@@ -213,7 +213,16 @@ impl Niu {
                 (Dest::Unicast(from), Body::ReadRequest { addr, len: piece as u32, reply })
             }
             Action::Write { source, to, addr, mask, reply, .. } => {
-                let data = read_data(at, source, piece as u32, mem)?;
+                let data = match mem.is_l1(source).then(|| mem.span(source, piece as usize)).flatten() {
+                    Some(bytes) => match Outgoing::start(at, source, bytes) {
+                        Some((outgoing, data)) => {
+                            mem.leaves(self.noc, outgoing);
+                            data
+                        }
+                        None => Data::from(bytes),
+                    },
+                    None => read_data(at, source, piece as u32, mem)?,
+                };
                 let body = Body::WriteRequest { addr, data, mask, reply };
                 let (started, sent, words) = write_sent_counters(reply.is_some());
                 self.count(started, 1);

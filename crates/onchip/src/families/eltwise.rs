@@ -1,0 +1,244 @@
+//! Element-wise functions, chains of one operation.
+
+use tilework_abi::eltwise::{Function, Step, integer};
+use tilework_model::ttnn::ops::eltwise::{
+    EltwiseBinaryCompositeOp, EltwiseBinaryCompositeOpType, EltwiseBinaryCompositeScalarOp, EltwiseBinaryOp,
+    EltwiseBinaryOpType, EltwiseTernaryWhereOp, EltwiseUnaryCompositeOp, EltwiseUnaryCompositeOpParams,
+    EltwiseUnaryCompositeOpType, EltwiseUnaryOp, EltwiseUnaryOpParams, EltwiseUnaryOpType,
+};
+use tilework_model::ttnn::ops::fused::UnaryWithParam;
+use tilework_model::ttnn::types::NumberType;
+use tilework_ops::DType;
+
+use super::stage::{Line, Of, Stage, Which, spread};
+use super::tiles;
+use crate::recipe::{Planned, Recipe, Task};
+
+/// The numbers that a step calculates with: integers of a type, or numbers.
+pub(super) fn numbers_of(dtype: DType) -> u32 {
+    match dtype {
+        DType::I32 | DType::U8 => integer::INT32,
+        DType::U32 => integer::UINT32,
+        DType::U16 => integer::UINT16,
+        _ => integer::NUMBERS,
+    }
+}
+
+pub(super) fn is_integer(dtype: DType) -> bool {
+    numbers_of(dtype) != integer::NUMBERS
+}
+
+/// A cast of a slot, if the types differ in more than their precision.
+fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
+    if from == to || (!is_integer(from) && !is_integer(to)) {
+        return Ok(None);
+    }
+    let step = Step::new(Function::Typecast).of(slot, 0, 0).to(slot);
+    Ok(Some(Line::new(step, [tiles::format(from)?, tiles::format(to)?])))
+}
+
+/// A recipe of one stage: all operands to slots, spread; `body`; slot 0 to the result, cast from
+/// type `made`.
+pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, made: DType) -> Planned {
+    let [result] = task.results else { return Err("other than one result".into()) };
+    let space: Vec<usize> = result.logical_shape().to_vec();
+    let mut lines = Vec::new();
+    for (slot, spec) in (0..).zip(task.operands) {
+        lines.push(Line::plain(Step::new(Function::Load).of(slot, 0, 0).to(slot)));
+        lines.extend(spread(spec.logical_shape(), &space, slot));
+    }
+    lines.extend(body);
+    lines.extend(cast(0, made, result.dtype())?);
+    lines.push(Line::plain(Step::new(Function::Store)));
+    let operands = task.operands.iter().enumerate().map(|(i, &spec)| Of { which: Which::Operand(i), spec });
+    let space = if space.len() < 2 { super::stage::aligned(&space, 2) } else { space };
+    let stage = Stage {
+        name,
+        operands: operands.collect(),
+        result: Of { which: Which::Result(0), spec: result },
+        lines,
+        wide: false,
+        space: space.into_iter().map(|length| (length, false)).collect(),
+    };
+    Ok(Recipe { scratch: Vec::new(), stages: vec![stage.plan(task.site)?] })
+}
+
+/// The type that two operands are calculated in.
+fn common(task: &Task<'_>) -> Result<DType, String> {
+    let [a, b] = task.operands else { return Err("other than two operands".into()) };
+    match (a.dtype(), b.dtype()) {
+        (a, b) if a == b => Ok(a),
+        (a, b) if !is_integer(a) && !is_integer(b) => Ok(DType::F32),
+        (a, b) => Err(format!("operands of types {} and {}", a.name(), b.name())),
+    }
+}
+
+/// A function of slots 0 and 1, of numbers or of integers.
+fn of_two(name: &'static str, [numbers, integers]: [Option<Function>; 2], task: &Task<'_>) -> Planned {
+    let dtype = common(task)?;
+    let function = if is_integer(dtype) { integers } else { numbers };
+    let function = function.ok_or_else(|| format!("the function of elements of type {}", dtype.name()))?;
+    let step = Step::new(function).of(0, 1, 0).to(0).integers(numbers_of(dtype));
+    one_stage(name, task, vec![Line::plain(step)], dtype)
+}
+
+/// Refuses functions before or behind the operation.
+fn not_fused(lists: [&Vec<UnaryWithParam>; 3]) -> Result<(), String> {
+    if lists.iter().all(|list| list.is_empty()) { Ok(()) } else { Err("fused functions".into()) }
+}
+
+pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
+    use EltwiseBinaryOpType as T;
+    use Function as F;
+    not_fused([&op.activations, &op.input_tensor_a_activations, &op.input_tensor_b_activations])?;
+    let functions = match op.kind {
+        T::Add => [Some(F::Add), Some(F::IntegerAdd)],
+        T::Subtract => [Some(F::Subtract), Some(F::IntegerSubtract)],
+        T::Multiply => [Some(F::Multiply), Some(F::IntegerMultiply)],
+        T::Divide => [Some(F::Divide), None],
+        T::Equal => [Some(F::Equal), Some(F::IntegerEqual)],
+        T::NotEqual => [Some(F::NotEqual), Some(F::IntegerNotEqual)],
+        T::GreaterEqual => [Some(F::AtLeast), Some(F::IntegerAtLeast)],
+        T::GreaterThan => [Some(F::Greater), Some(F::IntegerGreater)],
+        T::LessEqual => [Some(F::AtMost), Some(F::IntegerAtMost)],
+        T::LessThan => [Some(F::Less), Some(F::IntegerLess)],
+        T::LogicalAnd => [Some(F::LogicalAnd), None],
+        T::LogicalOr => [Some(F::LogicalOr), None],
+        T::LogicalXor => [Some(F::LogicalXor), None],
+        T::LogicalRightShift => [None, Some(F::ShiftRight)],
+    };
+    of_two("binary", functions, task)
+}
+
+pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -> Planned {
+    use EltwiseBinaryCompositeOpType as T;
+    use Function as F;
+    not_fused([&op.activations, &op.input_tensor_a_activations, &op.input_tensor_b_activations])?;
+    let functions = match op.kind {
+        T::Maximum => [Some(F::Max), Some(F::IntegerMax)],
+        T::Minimum => [Some(F::Min), Some(F::IntegerMin)],
+        T::Remainder => [Some(F::Remainder), Some(F::IntegerModulus)],
+        T::Pow => [Some(F::Power), None],
+        T::Atan2 => [None, None],
+        T::BitwiseAnd => [None, Some(F::And)],
+        T::BitwiseOr => [None, Some(F::Or)],
+        T::BitwiseXor => [None, Some(F::Xor)],
+        T::LogicalLeftShift => [None, Some(F::ShiftLeft)],
+        T::BitwiseRightShift => [None, Some(F::ShiftRightSigned)],
+    };
+    of_two("binary", functions, task)
+}
+
+pub(super) fn binary_scalar(op: &EltwiseBinaryCompositeScalarOp, task: &Task<'_>) -> Planned {
+    let power = match &op.rhs {
+        NumberType::FP(power) => power.value,
+        NumberType::I32(power) => power.value as f32,
+    };
+    let whole = power >= 0.0 && power <= 64.0 && power.fract() == 0.0;
+    let fill = Line::new(Step::new(Function::Fill).of(1, 0, 0).to(1), [power.to_bits(), 0]);
+    let lines = match whole {
+        true => vec![Line::new(Step::new(Function::IntegerPower), [power as u32, 0])],
+        false => vec![fill, Line::plain(Step::new(Function::Power).of(0, 1, 0))],
+    };
+    of_one("power", lines, task)
+}
+
+/// A chain of functions of numbers in slot 0.
+fn of_one(name: &'static str, lines: Vec<Line>, task: &Task<'_>) -> Planned {
+    let [operand] = task.operands else { return Err("other than one operand".into()) };
+    if is_integer(operand.dtype()) {
+        return Err(format!("the function of elements of type {}", operand.dtype().name()));
+    }
+    one_stage(name, task, lines, operand.dtype())
+}
+
+fn plain(function: Function) -> Vec<Line> {
+    vec![Line::plain(Step::new(function))]
+}
+
+fn with(function: Function, numbers: [f32; 2]) -> Vec<Line> {
+    vec![Line::new(Step::new(function), numbers.map(f32::to_bits))]
+}
+
+pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
+    use EltwiseUnaryOpType as T;
+    use Function as F;
+    let [operand] = task.operands else { return Err("other than one operand".into()) };
+    if is_integer(operand.dtype()) {
+        let function = match op.kind {
+            T::Neg => F::IntegerNegative,
+            T::Abs => F::IntegerAbs,
+            T::BitwiseNot => F::Not,
+            _ => return Err(format!("the function of elements of type {}", operand.dtype().name())),
+        };
+        let step = Step::new(function).integers(numbers_of(operand.dtype()));
+        return one_stage("unary", task, vec![Line::plain(step)], operand.dtype());
+    }
+    let lines = match op.kind {
+        T::Abs => plain(F::Abs),
+        T::Ceil => plain(F::Ceil),
+        T::Cos => plain(F::Cos),
+        T::Floor => plain(F::Floor),
+        T::Gelu => plain(F::Gelu),
+        T::IsFinite => plain(F::IsFinite),
+        T::LogicalNot => plain(F::IsZero),
+        T::Neg => plain(F::Negative),
+        T::Relu => plain(F::Relu),
+        T::Sqrt => plain(F::Sqrt),
+        T::Rsqrt => with(F::Rsqrt, [0.0; 2]),
+        T::Sigmoid => plain(F::Sigmoid),
+        T::Sin => plain(F::Sin),
+        T::Reciprocal => plain(F::Reciprocal),
+        T::Sign => plain(F::Sign),
+        T::Tan => plain(F::Tan),
+        T::Tanh => plain(F::Tanh),
+        T::Atan => plain(F::Atan),
+        T::Exp => plain(F::Exp),
+        T::Erf => plain(F::Erf),
+        T::Erfc => plain(F::Erfc),
+        T::Log => plain(F::Log),
+        T::Expm1 => plain(F::Expm1),
+        T::LeakyRelu => match &op.params {
+            Some(EltwiseUnaryOpParams::EltwiseOpWithFloatParams(by)) => with(F::LeakyRelu, [by.parameter, 0.0]),
+            None => return Err("a slope that is not given".into()),
+        },
+        T::BitwiseNot => return Err("the bits of numbers".into()),
+        T::Relu6 => with(F::Clamp, [0.0, 6.0]),
+        T::Silu => plain(F::Silu),
+        T::Hardsigmoid => plain(F::HardSigmoid),
+        T::Acos => plain(F::Acos),
+        T::Asin => plain(F::Asin),
+        T::Round => plain(F::Round),
+        T::Mish | T::Asinh => return Err("no device program for this function".into()),
+    };
+    of_one("unary", lines, task)
+}
+
+pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> Planned {
+    use EltwiseUnaryCompositeOpType as T;
+    let lines = match (op.kind, &op.params) {
+        (T::Cbrt, _) => plain(Function::Cbrt),
+        (T::Log1p, _) => plain(Function::Log1p),
+        (T::ClampScalar, Some(EltwiseUnaryCompositeOpParams::ClampScalarOpParams(by))) => {
+            let bound = |number: &NumberType| number.as_f64() as f32;
+            with(Function::Clamp, [bound(&by.min), bound(&by.max)])
+        }
+        _ => return Err("bounds that are tensors".into()),
+    };
+    of_one("unary", lines, task)
+}
+
+pub(super) fn select(_: &EltwiseTernaryWhereOp, task: &Task<'_>) -> Planned {
+    let [_, yes, no] = task.operands else { return Err("other than three operands".into()) };
+    if yes.dtype() != no.dtype() && (is_integer(yes.dtype()) || is_integer(no.dtype())) {
+        return Err(format!("operands of types {} and {}", yes.dtype().name(), no.dtype().name()));
+    }
+    let step = Step::new(Function::Where).of(0, 1, 2).to(0);
+    one_stage("where", task, vec![Line::plain(step)], yes.dtype())
+}
+
+/// The same numbers in another element type.
+pub(super) fn typecast(task: &Task<'_>) -> Planned {
+    let [operand] = task.operands else { return Err("other than one operand".into()) };
+    one_stage("typecast", task, Vec::new(), operand.dtype())
+}

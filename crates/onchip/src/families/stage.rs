@@ -1,0 +1,332 @@
+//! Stages: programs of element-wise steps over tiles, by the kernel `functions`.
+//!
+//! A stage goes through the tiles of its result in runs; a run has one iteration, or one for each
+//! tile of what it reduces. Each operand has loops of its own over these (`walk`): where it is
+//! spread, a loop does not move it.
+
+use tilework_abi::addr::PageCount;
+use tilework_abi::eltwise::{Function, NUMBERS, Step, arg, flag, image};
+use tilework_abi::tensix::Processor;
+use tilework_abi::walk::{BUFFERS, LOOPS, buffer};
+use tilework_ops::DType;
+use tilework_runtime::tensor::{Tensor, TensorSpec};
+use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
+
+use super::tiles;
+use crate::grid::share;
+use crate::recipe::{At, Build, Site};
+
+/// Rows and columns of a tile.
+const TILE: usize = 32;
+/// The first circular buffer of operands, and that of the result.
+const OPERAND_CB: u32 = 0;
+const RESULT_CB: u32 = 16;
+/// Pages of a circular buffer.
+const PAGES: u32 = 4;
+
+/// Which tensor of a recipe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Which {
+    Operand(usize),
+    Scratch(usize),
+    Result(usize),
+}
+
+impl Which {
+    pub(super) fn of<'a>(self, at: &'a At<'_>) -> &'a Tensor {
+        match self {
+            Self::Operand(i) => at.operands[i],
+            Self::Scratch(i) => &at.scratch[i],
+            Self::Result(i) => &at.results[i],
+        }
+    }
+}
+
+/// A tensor that a stage reads or makes.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'s> {
+    pub(super) which: Which,
+    pub(super) spec: &'s TensorSpec,
+}
+
+/// A step and its numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) step: Step,
+    pub(super) numbers: [u32; NUMBERS as usize],
+}
+
+impl Line {
+    pub(super) const fn new(step: Step, numbers: [u32; NUMBERS as usize]) -> Self {
+        Self { step, numbers }
+    }
+    /// A step without numbers.
+    pub(super) const fn plain(step: Step) -> Self {
+        Self::new(step, [0; NUMBERS as usize])
+    }
+}
+
+/// A stage: what is read, what is made of it, and which dimensions of the operands are reduced.
+pub(super) struct Stage<'s> {
+    pub(super) name: &'static str,
+    pub(super) operands: Vec<Of<'s>>,
+    pub(super) result: Of<'s>,
+    pub(super) lines: Vec<Line>,
+    /// Whether Dst has elements of 32 bits, whatever the tensors have: for sums of many.
+    pub(super) wide: bool,
+    /// For each dimension of the space, outermost first: its length in elements, and whether it is
+    /// reduced. The result has the others, in order, and one element where it has one of these.
+    pub(super) space: Vec<(usize, bool)>,
+}
+
+/// A loop over tiles: how often, and how far each operand goes.
+struct Loop {
+    count: u32,
+    reduced: bool,
+    steps: Vec<u32>,
+}
+
+/// How an operand is read.
+struct Read {
+    which: Which,
+    bytes: u32,
+    format: u32,
+    counts: [u32; LOOPS],
+    steps: [u32; LOOPS],
+    /// For how many iterations a page stays.
+    stays: u32,
+}
+
+/// Dimensions with ones in front, as many as the space has.
+pub(super) fn aligned(dims: &[usize], rank: usize) -> Vec<usize> {
+    let mut all = vec![1; rank.saturating_sub(dims.len())];
+    all.extend(dims);
+    all
+}
+
+/// Tiles along a dimension: `back` counts from the last one.
+fn in_tiles(length: usize, back: usize) -> usize {
+    if back < 2 { length.div_ceil(TILE) } else { length }
+}
+
+/// How far an operand goes for a step in each dimension, in tiles: nowhere where it has one element
+/// and the space more.
+fn strides(dims: &[usize], space: &[(usize, bool)]) -> Result<Vec<u32>, String> {
+    let rank = space.len();
+    let (mut strides, mut size) = (vec![0; rank], 1);
+    for k in (0..rank).rev() {
+        if dims[k] != space[k].0 && dims[k] != 1 {
+            return Err(format!("operands of {} and {} elements in a dimension", dims[k], space[k].0));
+        }
+        strides[k] = if dims[k] == 1 { 0 } else { size };
+        size *= in_tiles(dims[k], rank - 1 - k) as u32;
+    }
+    Ok(strides)
+}
+
+/// Joins loops that go on where the one inside ends.
+fn joined(loops: Vec<Loop>) -> Vec<Loop> {
+    let mut joined: Vec<Loop> = Vec::new();
+    for inner in loops.into_iter().filter(|each| each.count != 1) {
+        let follows = |outer: &Loop| {
+            let pairs = outer.steps.iter().zip(&inner.steps);
+            outer.reduced == inner.reduced && pairs.into_iter().all(|(outer, step)| *outer == step * inner.count)
+        };
+        match joined.last_mut() {
+            Some(outer) if follows(outer) => *outer = Loop { count: outer.count * inner.count, ..inner },
+            _ => joined.push(inner),
+        }
+    }
+    joined
+}
+
+/// The loops of one operand: those inside that do not move it are iterations for which a page
+/// stays.
+fn read(of: &Of<'_>, operand: usize, loops: &[Loop]) -> Result<Read, String> {
+    let mut own: Vec<(u32, u32)> = Vec::new();
+    for each in loops {
+        let (count, step) = (each.count, each.steps[operand]);
+        match own.last_mut() {
+            Some(outer) if outer.1 == step * count => *outer = (outer.0 * count, step),
+            _ => own.push((count, step)),
+        }
+    }
+    let stays = match own.last() {
+        Some(&(count, 0)) => {
+            own.pop();
+            count
+        }
+        _ => 1,
+    };
+    if own.len() > LOOPS {
+        return Err(format!("operands that are spread in more than {LOOPS} ways"));
+    }
+    let (mut counts, mut steps) = ([1; LOOPS], [0; LOOPS]);
+    for (k, (count, step)) in own.iter().enumerate() {
+        let at = LOOPS - own.len() + k;
+        (counts[at], steps[at]) = (*count, *step);
+    }
+    let format = tiles::format(of.spec.dtype())?;
+    Ok(Read { which: of.which, bytes: of.spec.page_size(), format, counts, steps, stays })
+}
+
+/// Whether Dst needs elements of 32 bits.
+pub(super) fn wide(dtypes: impl IntoIterator<Item = DType>) -> bool {
+    dtypes.into_iter().any(|dtype| !matches!(dtype, DType::BF16 | DType::Bfp8B | DType::U16))
+}
+
+/// Steps that spread what an operand has one row, column or element of over the tile in `slot`.
+pub(super) fn spread(dims: &[usize], space: &[usize], slot: u32) -> Option<Line> {
+    let length = |list: &[usize], back: usize| list.len().checked_sub(back).map_or(1, |k| list[k]);
+    let one = |back| length(dims, back) == 1 && length(space, back) != 1;
+    let function = match (one(2), one(1)) {
+        (false, false) => return None,
+        (true, false) => Function::BroadcastRow,
+        (false, true) => Function::BroadcastColumn,
+        (true, true) => Function::BroadcastScalar,
+    };
+    Some(Line::plain(Step::new(function).of(slot, 0, 0).to(slot)))
+}
+
+impl Stage<'_> {
+    /// The program.
+    ///
+    /// # Errors
+    /// What the kernels cannot do.
+    pub(super) fn plan(self, site: &Site) -> Result<Build, String> {
+        let Self { name, operands, result, lines, wide: exact, space } = self;
+        if operands.len() > BUFFERS {
+            return Err(format!("more than {BUFFERS} operands"));
+        }
+        for of in operands.iter().chain([&result]) {
+            tiles::in_dram(of.spec)?;
+        }
+        let rank = space.len();
+        let all = operands.iter().map(|of| strides(&aligned(of.spec.logical_shape(), rank), &space));
+        let all = all.collect::<Result<Vec<_>, _>>()?;
+        // Runs are over what is kept, in the order of the result's tiles; iterations over the rest.
+        let loops = |reduced: bool| {
+            let of = space.iter().enumerate().filter(move |(_, (_, is))| *is == reduced);
+            let of = of.map(|(k, &(length, reduced))| Loop {
+                count: in_tiles(length, rank - 1 - k) as u32,
+                reduced,
+                steps: all.iter().map(|strides| strides[k]).collect(),
+            });
+            of.collect::<Vec<_>>()
+        };
+        let (kept, reduced) = (loops(false), loops(true));
+        let count = |loops: &[Loop]| loops.iter().map(|each| each.count).product::<u32>();
+        let (runs, iterations) = (count(&kept), count(&reduced));
+        let columns = match space.last() {
+            Some((length, true)) => in_tiles(*length, 0) as u32,
+            _ => 1,
+        };
+        let loops = joined(kept.into_iter().chain(reduced).collect());
+        let reads = operands.iter().enumerate().map(|(i, of)| read(of, i, &loops)).collect::<Result<Vec<_>, _>>()?;
+        let images = lines.iter().fold(image::ALL, |images, line| images & line.step.function.images());
+        let math = match images {
+            _ if images & image::FUNCTIONS != 0 => "functions-math",
+            _ if images & image::SPECIAL != 0 => "special-math",
+            _ if images & image::INTEGERS != 0 => "integers-math",
+            _ => return Err("functions of several images of the kernel".into()),
+        };
+        let types = operands.iter().chain([&result]).map(|of| of.spec.dtype());
+        let flags = if exact || wide(types) { flag::WIDE } else { 0 };
+        let mut words = Vec::new();
+        for Line { step, numbers } in &lines {
+            words.push(step.encode());
+            words.extend(&numbers[..step.function.numbers() as usize]);
+        }
+        let made = (result.which, result.spec.page_size(), tiles::format(result.spec.dtype())?);
+        let cores = site.workers[..site.workers.len().min(runs as usize)].to_vec();
+        if runs == 0 || iterations == 0 {
+            return Err("a tensor without elements".into());
+        }
+        let plan = Plan { name, math, reads, made, words, flags, runs, iterations, columns };
+        Ok(Box::new(move |at| plan.program(&cores, at)))
+    }
+}
+
+/// A stage as it will run.
+struct Plan {
+    name: &'static str,
+    math: &'static str,
+    reads: Vec<Read>,
+    /// The result, bytes of its pages, its format.
+    made: (Which, u32, u32),
+    words: Vec<u32>,
+    flags: u32,
+    runs: u32,
+    iterations: u32,
+    columns: u32,
+}
+
+impl Plan {
+    fn program(&self, cores: &[tilework_abi::noc::NocXy], at: &At<'_>) -> Result<Program, RuntimeError> {
+        use Processor::{Brisc, Ncrisc, Trisc0, Trisc1, Trisc2};
+        let (which, page, format) = self.made;
+        let mut common = vec![self.reads.len() as u32];
+        for (cb, read) in (OPERAND_CB..).zip(&self.reads) {
+            let buffer = &read.which.of(at).buffer;
+            let mut words = vec![0; buffer::WORDS as usize];
+            words[..4].copy_from_slice(&[buffer.address.word(), buffer.aligned_page_size(), read.bytes, cb]);
+            words[buffer::COUNTS as usize..][..LOOPS].copy_from_slice(&read.counts);
+            words[buffer::STEPS as usize..][..LOOPS].copy_from_slice(&read.steps);
+            common.extend(words);
+        }
+        let (mut reader, mut compute, mut writer) = (Vec::new(), Vec::new(), Vec::new());
+        for core in 0..cores.len() as u32 {
+            let (first, runs) = share(self.runs, cores.len() as u32, core);
+            let (begin, end) = (first * self.iterations, (first + runs) * self.iterations);
+            reader.push(self.reads.iter().flat_map(|read| read.pages(begin, end)).collect());
+            compute.push(self.compute(runs, begin, format));
+            writer.push(vec![which.of(at).buffer.address.word(), first, runs, page, RESULT_CB]);
+        }
+        let kernel = |name: &str, processor| at.kernels.get(name, processor);
+        let mut role = Role::all()
+            .kernel(Trisc0, kernel("functions-unpack", Trisc0)?)
+            .kernel(Trisc1, kernel(self.math, Trisc1)?)
+            .kernel(Trisc2, kernel("functions-pack", Trisc2)?)
+            .kernel(Brisc, kernel("writer", Brisc)?);
+        let cb = |index, page_size| CircularBuffer { index, page_size, pages: PageCount::new(PAGES) };
+        let mut program = Program::new(self.name, Cores::List(cores.to_vec())).circular_buffer(cb(RESULT_CB, page));
+        for (index, read) in (OPERAND_CB..).zip(&self.reads) {
+            program = program.circular_buffer(cb(index, read.bytes));
+        }
+        if !self.reads.is_empty() {
+            role = role.kernel(Ncrisc, kernel("walk", Ncrisc)?);
+            program =
+                program.unique_args(ArgSet::Ncrisc, UniqueArgs::PerCore(reader)).common_args(ArgSet::Ncrisc, common);
+        }
+        Ok(program
+            .role(role)
+            .unique_args(ArgSet::Compute, UniqueArgs::PerCore(compute))
+            .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(writer)))
+    }
+
+    /// Arguments of the compute kernel for a core whose first iteration is `begin`.
+    fn compute(&self, runs: u32, begin: u32, format: u32) -> Vec<u32> {
+        let mut words = vec![0; arg::FIRST as usize];
+        words[arg::RUNS as usize] = runs;
+        words[arg::ITERATIONS as usize] = self.iterations;
+        words[arg::COLUMNS as usize] = self.columns;
+        words[arg::FLAGS as usize] = self.flags;
+        words[arg::OPERANDS as usize] = self.reads.len() as u32;
+        words[arg::RESULTS as usize] = 1;
+        words[arg::WORDS as usize] = self.words.len() as u32;
+        for (cb, read) in (OPERAND_CB..).zip(&self.reads) {
+            words.extend([cb, read.format, read.stays, read.stays - begin % read.stays]);
+        }
+        words.extend([RESULT_CB, format]);
+        words.extend(&self.words);
+        words
+    }
+}
+
+impl Read {
+    /// The first page of iterations from `begin` to before `end`, and how many there are.
+    fn pages(&self, begin: u32, end: u32) -> [u32; 2] {
+        let first = begin / self.stays;
+        [first, end.div_ceil(self.stays) - first]
+    }
+}
