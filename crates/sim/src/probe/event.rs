@@ -366,7 +366,7 @@ impl Agent {
             Self::Niu(noc) => (noc & 1) as u32,
             Self::Core(core) => 2 + core.index() as u32,
             Self::Coprocessor(unit) => {
-                8 + match unit {
+                7 + match unit {
                     Unit::Mover => 0,
                     Unit::Packer => 1,
                     Unit::Matrix => 2,

@@ -337,11 +337,12 @@ mod tests {
         for _ in 0..40 {
             let (mut filter, mut real, mut seen) = (Filter::new(), Caches::new(), Caches::new());
             filter.set_boundaries(&[0..16], 0);
-            for at in 1..4000 {
+            for at in 1..4000u64 {
                 let core = Processor::ALL[next(8).min(4) as usize % 3];
                 let c = core.index();
-                // Four granules, of which one has the boundary.
-                let addr = if next(200) == 0 { 0 } else { 64 + 4 * next(48) };
+                // The granule of the boundary, and one for each core, which others seldom access.
+                let granule = if next(100) == 0 { next(3) } else { c as u32 };
+                let addr = if next(200) == 0 { 0 } else { 64 * (1 + granule) + 4 * next(16) };
                 let mut holds = Vec::new();
                 match next(10) {
                     0 => {
@@ -382,7 +383,7 @@ mod tests {
                 }
             }
         }
-        assert!(left_out > 10_000 && stale > 1000, "{left_out} left out, {stale} stale");
+        assert!(left_out > 1000 && stale > 300, "{left_out} left out, {stale} stale");
     }
 
     fn conclude(seen: &mut Caches, holds: &[What]) {

@@ -125,10 +125,10 @@ impl Message {
     fn put(&mut self, mut value: u64) {
         while value >= 0x80 {
             // Seven bits, and that more follow.
-            self.0.push(value as u8 | 0x80);
+            self.0.push(value.to_le_bytes()[0] | 0x80);
             value >>= 7;
         }
-        self.0.push(value as u8);
+        self.0.push(value.to_le_bytes()[0]);
     }
 
     /// A number, or a boolean.
