@@ -1,9 +1,9 @@
 //! Arguments of the kernel `rearrange`, which makes the pages of a tensor from elements of others.
 //!
 //! Elements of the result have six coordinates, outermost first. A *box* is a part of the result
-//! between two corners, whose element at coordinates `i` is element `base + sum of stride[k] * (i[k]
-//! - low[k])` of a source in row-major order. So one kernel changes layouts, permutes, slices,
-//! concatenates, pads, repeats and reshapes.
+//! between two corners. Its element at coordinates `i` is the one of a source, in row-major order,
+//! whose number is `base` plus the sum of `stride[k] * (i[k] - low[k])`. So one kernel changes
+//! layouts, permutes, slices, concatenates, pads, repeats and reshapes.
 
 /// Coordinates of an element.
 pub const DIMS: usize = 6;

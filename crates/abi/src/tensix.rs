@@ -66,6 +66,7 @@ impl Processor {
     /// All five, in order.
     pub const ALL: [Processor; 5] = [Self::Brisc, Self::Ncrisc, Self::Trisc0, Self::Trisc1, Self::Trisc2];
     /// Position in the order of `enables`.
+    #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
