@@ -104,7 +104,7 @@ fn run(how: How, elements: usize, make: impl FnOnce(&Device<Chip>, [u32; 3]) -> 
     let memory = [slots.address.get(), x.address.word(), y.address.word()];
     let program = make(&device, memory);
     // The second time finds memory as the first one has left it.
-    device.run(&[program.clone()]).unwrap();
+    device.run(std::slice::from_ref(&program)).unwrap();
     device.run(&[program]).unwrap();
     let output = device.download(&y).unwrap();
     let mut chip = device.into_chip();

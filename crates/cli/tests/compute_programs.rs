@@ -8,6 +8,9 @@ use common::{folder, read_npy, run_text, write_npy};
 use functions::{image_of, program_of, run};
 use tilework_abi::eltwise::{Function, Step, When, flag, fold, integer, spread};
 
+/// Where a spread element comes from: row and column, of a row and a column.
+type From = fn(usize, usize) -> [usize; 2];
+
 /// Words of a program, from steps and their numbers.
 fn words(steps: &[(Step, &[u32])]) -> Vec<u32> {
     steps.iter().flat_map(|(step, numbers)| [step.encode()].into_iter().chain(numbers.iter().copied())).collect()
@@ -135,7 +138,7 @@ fn a_chain_is_computed_in_one_pass() {
 fn operands_are_spread_over_rows_columns_and_tiles() {
     let x = numbers(ROWS * COLUMNS, 4);
     let at = |row: usize, column: usize| x[row * COLUMNS + column];
-    let cases: [(Function, fn(usize, usize) -> [usize; 2]); 3] = [
+    let cases: [(Function, From); 3] = [
         (Function::BroadcastRow, |_, column| [0, column]),
         (Function::BroadcastColumn, |row, column| [row, column / 32 * 32]),
         (Function::BroadcastScalar, |_, column| [0, column / 32 * 32]),

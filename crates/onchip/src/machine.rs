@@ -101,7 +101,7 @@ impl<C: HostLink> OnChip<C> {
     fn put(&mut self, array: &Array, desc: &TensorDesc, name: &str) -> Result<Placed, Stopped> {
         self.tidy()?;
         let tensor = self.device.create_tensor(name, desc)?;
-        let placed = Placed::new(Place::Device(tensor.clone()), &self.freed);
+        let placed = Placed::new(Place::Device(Box::new(tensor.clone())), &self.freed);
         let host = host_tensor(array)?;
         self.device.write_tensor(&tensor, &host)?;
         self.moved[0] += tensor.spec.bytes() as u64;
@@ -180,7 +180,7 @@ impl<C: HostLink> OnChip<C> {
         let freed = Rc::clone(&self.freed);
         let mut create = |desc: &TensorDesc, name: &str| {
             let tensor = self.device.create_tensor(name, desc)?;
-            Ok::<_, RuntimeError>((tensor.clone(), Placed::new(Place::Device(tensor), &freed)))
+            Ok::<_, RuntimeError>((tensor.clone(), Placed::new(Place::Device(Box::new(tensor)), &freed)))
         };
         let made = results.iter().zip(&work.results).map(|(desc, wanted)| create(desc, &name(wanted.tensor)));
         let (made, placed): (Vec<Tensor>, Vec<Placed>) = made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();

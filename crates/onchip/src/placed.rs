@@ -13,7 +13,7 @@ pub(crate) enum Place {
     /// In the host's memory.
     Host(Array),
     /// In the device's.
-    Device(Tensor),
+    Device(Box<Tensor>),
 }
 
 /// Memory of the device that nobody needs any more.
@@ -28,7 +28,7 @@ struct Owned {
 impl Drop for Owned {
     fn drop(&mut self) {
         if let Place::Device(tensor) = &self.place {
-            self.freed.borrow_mut().push(tensor.clone());
+            self.freed.borrow_mut().push((**tensor).clone());
         }
     }
 }

@@ -175,6 +175,7 @@ mod tests {
     }
 
     mod sample {
+        #![allow(unreachable_pub, reason = "rows are public")]
         crate::catalogue::rows! { Memory;
             PENDING "sample-pending" Certain pending "Is not looked for" about "It has a row." repair "Wait.";
             LOOKED_FOR "sample-looked-for" Certain "Is looked for" about "It has a row." repair "Change it.";

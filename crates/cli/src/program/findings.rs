@@ -166,7 +166,7 @@ mod tests {
     use serde_json::{Value, json};
     use tilework_abi::tensix::Processor;
     use tilework_checks::catalogue::{memory, protocol, races};
-    use tilework_checks::{Agent, Row, Space, Target, Word};
+    use tilework_checks::{Agent, Finding, Row, Space, Target, Word};
     use tilework_runtime::SourceLocation;
     use tilework_runtime::elf::SourceFrame;
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_finding_is_told_with_its_line_as_text_and_as_data() {
         let all = [read(&memory::L1_UNWRITTEN_READ, 1, 12), race(), read(&memory::L1_UNWRITTEN_READ, 2, 12)];
-        let report = ChecksReport::of(&policy(&[Word::Races], &[]), all.into(), 0);
+        let report = ChecksReport::of(&policy(&[Word::Races], &[]), all.into(), 0, None);
         let expected = "\
 findings: 2
 l1-unwritten-read: reads 64 bytes of buffer a
@@ -252,7 +252,7 @@ race-noc-source: writes what may still be sent
 
     #[test]
     fn errors_fail_a_run_and_warnings_stand_behind_its_own_failure() {
-        let of = |policy: &Policy, told: Vec<Told>| ChecksReport::of(policy, told, 0);
+        let of = |policy: &Policy, told: Vec<Told>| ChecksReport::of(policy, told, 0, None);
         let null = || vec![read(&memory::L1_NULL, 1, 12)];
         let warned = of(&policy(&[], &[]), null());
         assert!(judge(Ok(()), Some(&warned)).is_ok());

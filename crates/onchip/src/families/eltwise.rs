@@ -134,7 +134,7 @@ pub(super) fn binary_scalar(op: &EltwiseBinaryCompositeScalarOp, task: &Task<'_>
         NumberType::FP(power) => power.value,
         NumberType::I32(power) => power.value as f32,
     };
-    let whole = power >= 0.0 && power <= 64.0 && power.fract() == 0.0;
+    let whole = (0.0..=64.0).contains(&power) && power.fract() == 0.0;
     let fill = Line::new(Step::new(Function::Fill).of(1, 0, 0).to(1), [power.to_bits(), 0]);
     let lines = match whole {
         true => vec![Line::new(Step::new(Function::IntegerPower), [power as u32, 0])],

@@ -211,7 +211,7 @@ fn multicast_program(
             brisc.push(args);
         }
     }
-    Ok(program(&form, &blocking, blocks, Cores::List(grid.workers()), [ncrisc, brisc], at)?)
+    program(&form, &blocking, blocks, Cores::List(grid.workers()), [ncrisc, brisc], at)
 }
 
 /// A product of its own on each core: batches, and rows of blocks of each.
@@ -251,7 +251,7 @@ fn batched_program(
         args.extend(blocking.results(y, row * shape.columns, shape.columns));
         brisc.push(args);
     }
-    Ok(program(&form, &blocking, blocks, Cores::List(cores.to_vec()), [ncrisc, brisc], at)?)
+    program(&form, &blocking, blocks, Cores::List(cores.to_vec()), [ncrisc, brisc], at)
 }
 
 fn program(
