@@ -358,9 +358,11 @@ mod tests {
                         } else {
                             filter.records(core, at, addr, |what| holds.push(what));
                             conclude(&mut seen, &holds);
-                            (seen.drop_line(c, addr), seen.written(Some(c), addr));
+                            seen.drop_line(c, addr);
+                            seen.written(Some(c), addr);
                         }
-                        (real.drop_line(c, addr), real.written(Some(c), addr));
+                        real.drop_line(c, addr);
+                        real.written(Some(c), addr);
                     }
                     _ => {
                         let cached = real.holds(c, addr);
