@@ -208,10 +208,10 @@ functions! {
     94 IntegerRemainder "integer_fmod" IntegerBinary 0 INTEGERS "What a / b leaves, with the sign of a; a where b is zero.";
     95 IntegerModulus "integer_remainder" IntegerBinary 0 INTEGERS "The same with the sign of b.";
     96 Where "where" Ternary 0 ALL "b where a is not zero, elsewhere c; bit by bit.";
-    97 MultiplyAdd "mad" Ternary 0 FUNCTIONS "a b + c.";
-    98 AddProduct "addcmul" Ternary 1 FUNCTIONS "a + b c times the number.";
-    99 AddQuotient "addcdiv" Ternary 1 FUNCTIONS "a + b / c times the number.";
-    100 Lerp "lerp" Ternary 0 FUNCTIONS "a + c (b - a).";
+    97 MultiplyAdd "mad" Ternary 0 SPECIAL "a b + c.";
+    98 AddProduct "addcmul" Ternary 1 SPECIAL "a + b c times the number.";
+    99 AddQuotient "addcdiv" Ternary 1 SPECIAL "a + b / c times the number.";
+    100 Lerp "lerp" Ternary 0 SPECIAL "a + c (b - a).";
     101 Power "pow" Binary 0 SPECIAL "a to the power of b.";
     102 Fmod "fmod" Binary 0 SPECIAL "What a / b leaves, with the sign of a.";
     103 Remainder "remainder" Binary 0 SPECIAL "The same with the sign of b.";
@@ -229,7 +229,7 @@ functions! {
         "Where `c` is larger than `a`, it becomes `a`, and `b` its place: 32 times the iteration plus the column, or \
          the row if the number is 1, as Int32.";
     115 ArgSmallest "arg_smallest" Place 1 INTEGERS "The same where `c` is smaller.";
-    116 Cumulative "cumulative" Place 1 FUNCTIONS
+    116 Cumulative "cumulative" Place 1 INTEGERS
         "Running sums (0) or products (1) down the columns, on from the iteration before in iterations of a run.";
     117 Load "load" Load 0 ALL "Operand `a`.";
     118 AddTiles "add_tiles" LoadTwo 1 ALL "Operand `a` plus operand `b`, with what SrcA and SrcB have.";

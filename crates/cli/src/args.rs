@@ -207,8 +207,7 @@ pub struct RunArgs {
     pub out: PathBuf,
     #[command(flatten)]
     pub report: ReportArgs,
-    /// What runs it: the chip for kernel programs, native for netlists, and for models the chip if
-    /// it has programs for all of their operations.
+    /// What runs it; the chip for kernel programs, native for models and netlists unless given.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
 }

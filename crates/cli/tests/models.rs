@@ -137,8 +137,12 @@ fn wrong_use_is_told() {
     assert!(run(&[]).contains("not given: 0"));
     assert!(run(&["--input", "7=random:1"]).contains("no input 7"));
     assert!(run(&["--input", "nothing=random:1"]).contains("no input named \"nothing\""));
-    assert!(with(&["--board", "p150"]).contains("--board is for kernel programs"));
-    assert!(with(&["--engine", "device"]).contains("native engine only"));
+    assert!(with(&["--board", "p150"]).contains("--board is for --engine chip"));
+    assert!(with(&["--engine", "native", "--strict"]).contains("--strict is for --engine chip"));
+    assert!(with(&["--engine", "chip", "--rounding", "ends"]).contains("the chip rounds after each operation"));
+    let strict = with(&["--engine", "chip", "--strict"]);
+    assert!(strict.contains("the chip has no program for 1 operations"), "{strict}");
+    assert!(strict.contains("EltwiseBinaryAtan2Op"), "{strict}");
     assert!(with(&["--entry", "5"]).contains("the file has the programs 0"));
     assert!(with(&["--dump-op", "99"]).contains("operations"));
     assert!(with(&["--input", "0=random:3"]).contains("given twice"));
@@ -152,4 +156,36 @@ fn wrong_use_is_told() {
     assert!(refused.contains("cut.ttnn"), "{refused}");
     let nowhere = tilework(&["check", &program, "--expect", &out]).code(2).stderr;
     assert!(nowhere.contains("in0.npy"), "{nowhere}");
+}
+
+/// The example's model on the chip: products, functions, a softmax and layout changes, all by
+/// programs of the chip but what is named.
+#[test]
+fn a_model_runs_on_the_chip() {
+    let folder = repository().join("examples/mlp");
+    let (file, expect) = (folder.join("mlp.ttnn").display().to_string(), folder.display().to_string());
+    tilework(&["check", &file, "--expect", &expect, "--engine", "chip"]).code(0).says("ok   out0");
+    let out = common::folder();
+    let mut args = vec!["run".to_owned(), file, "--engine".to_owned(), "chip".to_owned(), "--profile".to_owned()];
+    for i in 0..5 {
+        args.extend(["--input".to_owned(), format!("{i}={}", folder.join(format!("in{i}.npy")).display())]);
+    }
+    args.extend(["--out".to_owned(), path(out.path(), "out"), "--report".to_owned(), "json".to_owned()]);
+    let run = |threads: &str| {
+        let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
+        args.extend(["--threads", threads]);
+        let report: Value = serde_json::from_str(&tilework(&args).code(0).stdout).expect("one JSON object");
+        (report, read_npy::<f32>(&out.path().join("out/out0.npy")))
+    };
+    let ((one, first), (two, second)) = (run("1"), run("2"));
+    assert_eq!(first, second);
+    assert_eq!(one["engine"], "chip");
+    assert_eq!(one["chip"], two["chip"]);
+    let chip = &one["chip"];
+    assert_eq!(chip["host"], 0, "{}", chip["by_host"]);
+    assert!(
+        chip["program_cycles"].as_u64().unwrap() > 1000 && chip["cycles"].as_u64() > chip["program_cycles"].as_u64()
+    );
+    let matmuls = chip["operations"].as_array().unwrap().iter().filter(|op| op["programs"][0]["name"] == "matmul");
+    assert!(matmuls.count() > 0, "{}", chip["operations"]);
 }

@@ -145,9 +145,7 @@ impl<C: HostLink> OnChip<C> {
                     Ok((results, Carried::Chip, stages))
                 }
                 Err(why) => {
-                    if let (Carried::Host(why), true) = (&why, self.strict) {
-                        return Err(Stopped::Reason(Reason::Unsupported(format!("by the chip: {why}"))));
-                    }
+                    self.allow(&why)?;
                     let reads = work.operands.iter().zip(work.reads);
                     let types = |described: &TensorRef| DType::from(described.desc.dtype());
                     let arrays = reads.map(|(placed, described)| self.array(placed, Some(types(described))));
@@ -158,6 +156,16 @@ impl<C: HostLink> OnChip<C> {
                     Ok((placed.collect::<Result<_, _>>()?, why, Vec::new()))
                 }
             },
+        }
+    }
+
+    /// Refuses an operation that the host would compute, if that is not wanted.
+    fn allow(&self, carried: &Carried) -> Result<(), Stopped> {
+        match carried {
+            Carried::Host(why) if self.strict => {
+                Err(Stopped::Reason(Reason::Unsupported(format!("the chip has no program for this: {why}"))))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -216,9 +224,7 @@ impl<C: HostLink> OnChip<C> {
                     }
                     Err(why) => why,
                 };
-                if let (Carried::Host(why), true) = (&why, self.strict) {
-                    return Err(Stopped::Reason(Reason::Unsupported(format!("by the chip: {why}"))));
-                }
+                self.allow(&why)?;
                 let array = self.array(operand, Some(dtype))?;
                 Ok((self.place(array, wanted.tensor)?, why, Vec::new()))
             }
@@ -299,6 +305,9 @@ fn plan(
     let specs = descs.iter().map(|desc| TensorSpec::new(desc).map_err(|e| absent(e.to_string())));
     let specs = specs.collect::<Result<Vec<_>, _>>()?;
     let operands = operands.ok_or_else(|| absent("an operand is in the host's memory".into()))?;
+    if let Op::Constant(_) = op {
+        return Err(Carried::Moved);
+    }
     let task = Task { operands, results: &specs, site };
     Ok((families::plan(op, &task).map_err(absent)?, descs))
 }

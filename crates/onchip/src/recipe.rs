@@ -62,13 +62,6 @@ pub(crate) struct Recipe {
     pub(crate) stages: Vec<Build>,
 }
 
-impl Recipe {
-    /// One program.
-    pub(crate) fn one(build: impl Fn(&At<'_>) -> Result<Program, RuntimeError> + 'static) -> Self {
-        Self { scratch: Vec::new(), stages: vec![Box::new(build)] }
-    }
-}
-
 /// A recipe, or why there is none.
 pub(crate) type Planned = Result<Recipe, String>;
 

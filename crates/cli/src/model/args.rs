@@ -101,8 +101,7 @@ pub struct ModelCheckArgs {
     pub tolerance: ToleranceArgs,
     #[command(flatten)]
     pub model: ModelArgs,
-    /// What runs it: the chip if it has programs for all operations, otherwise native, unless
-    /// given.
+    /// What runs it; native unless given.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
     #[command(flatten)]

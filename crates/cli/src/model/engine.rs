@@ -136,8 +136,7 @@ impl AnyMachine {
     }
 }
 
-/// A session with a model. Unless an engine is given, it runs on the chip if that has programs for
-/// all operations of the program that is meant.
+/// A session with a model: on the chip if that is asked for, otherwise in host arithmetic.
 pub fn session<'m>(
     model: &'m Model,
     args: &ModelArgs,
@@ -148,32 +147,46 @@ pub fn session<'m>(
     crate::limits::start_threads()?;
     let native_code = if args.allow_native_code { Some(native::host(model)?) } else { None };
     let options = Options { native_code, rounding: rounding.value(), ..Options::default() };
-    let config = DeviceConfig::new(on_chip.board.board());
-    let on_the_chip = match engine {
-        Some(EngineName::Chip) if rounding == RoundingName::Ends => {
-            return Err(Failure::option("--rounding", " ends: the chip rounds after each operation"));
+    let machine = match engine {
+        Some(EngineName::Chip) => {
+            if rounding == RoundingName::Ends {
+                return Err(Failure::option("--rounding", " ends: the chip rounds after each operation"));
+            }
+            let config = DeviceConfig::new(on_chip.board.board());
+            refuse_for_chip(model, args, &options, on_chip.strict.then_some(&config))?;
+            AnyMachine::Chip(Box::new(OnChip::new(open(on_chip, config)?, on_chip.strict)))
         }
-        Some(EngineName::Chip) => true,
-        Some(EngineName::Native) => false,
-        None => rounding == RoundingName::Operations && all_on_chip(model, args, &options, &config),
-    };
-    if !on_the_chip && let Some(option) = on_chip.given() {
-        return Err(Failure::option(option, " is for --engine chip; this program runs on the native engine"));
-    }
-    let machine = match on_the_chip {
-        true => AnyMachine::Chip(Box::new(OnChip::new(open(on_chip, config)?, on_chip.strict))),
-        false => AnyMachine::Native(Native),
+        Some(EngineName::Native) | None => {
+            if let Some(option) = on_chip.given() {
+                return Err(Failure::option(option, " is for --engine chip"));
+            }
+            AnyMachine::Native(Native)
+        }
     };
     tilework_engine::Session::on(model, options, machine).map_err(run::refusal)
 }
 
-/// Whether the chip has programs for all operations. What cannot run at all is told later.
-fn all_on_chip(model: &Model, args: &ModelArgs, options: &Options, config: &DeviceConfig) -> bool {
-    let Ok(mut session) = Engine::native(options.clone()).session(model) else { return false };
-    let Ok(program) = super::choose(&session, args.entry.as_deref()) else { return false };
-    let Ok(outline) = session.outline(program) else { return false };
-    let host = |(_, carried): &(_, Carried)| matches!(carried, Carried::Host(_));
-    !forecast(config, &outline).iter().any(host)
+/// Refuses what the chip does not run: programs for several devices, and with the configuration of
+/// a device operations that it has no program for. What cannot run at all is told later.
+fn refuse_for_chip(model: &Model, args: &ModelArgs, options: &Options, strict: Option<&DeviceConfig>) -> Outcome<()> {
+    let Ok(mut session) = Engine::native(options.clone()).session(model) else { return Ok(()) };
+    let Ok(program) = super::choose(&session, args.entry.as_deref()) else { return Ok(()) };
+    if session.mesh(program).is_ok_and(|mesh| mesh.devices() > 1) {
+        let why = "the program is for several devices, which run in host arithmetic only, so far";
+        return Err(Failure::option("--engine", format_args!(" chip: {why}")));
+    }
+    let (Some(config), Ok(outline)) = (strict, session.outline(program)) else { return Ok(()) };
+    let by_host = forecast(config, &outline).into_iter().filter_map(|(outline, carried)| match carried {
+        Carried::Host(why) => Some(format!("{}: {why}", outline.place)),
+        Carried::Chip | Carried::Moved | Carried::Stated => None,
+    });
+    let by_host: Vec<String> = by_host.collect();
+    if by_host.is_empty() {
+        return Ok(());
+    }
+    let shown = by_host[..by_host.len().min(super::SHOWN)].join("\n");
+    let count = by_host.len();
+    Err(Failure::option("--strict", format_args!(": the chip has no program for {count} operations\n{shown}")))
 }
 
 /// Opens a device on the built-in chip.

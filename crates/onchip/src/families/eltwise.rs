@@ -152,6 +152,21 @@ fn of_one(name: &'static str, lines: Vec<Line>, task: &Task<'_>) -> Planned {
     one_stage(name, task, lines, operand.dtype())
 }
 
+/// The function of slot 0 that a file names.
+pub(super) fn named(name: &str) -> Result<Line, String> {
+    let function = match name {
+        "relu" => Function::Relu,
+        "gelu" => Function::Gelu,
+        "silu" => Function::Silu,
+        "sigmoid" => Function::Sigmoid,
+        "tanh" => Function::Tanh,
+        "exp" => Function::Exp,
+        "sqrt" => Function::Sqrt,
+        _ => return Err(format!("the function {name} of a product")),
+    };
+    Ok(Line::plain(Step::new(function)))
+}
+
 fn plain(function: Function) -> Vec<Line> {
     vec![Line::plain(Step::new(function))]
 }

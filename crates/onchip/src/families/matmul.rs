@@ -6,14 +6,20 @@
 //! its own, and what does not fit on the cores at once is another program.
 
 use tilework_abi::addr::PageCount;
+use tilework_abi::eltwise::Function;
 use tilework_abi::noc::NocXy;
-use tilework_model::ttnn::ops::matmul::MatmulOp;
+use tilework_model::ttnn::ops::fused::DeviceComputeKernelConfig;
+use tilework_model::ttnn::ops::matmul::{LinearOp, MatmulOp, MatmulProgramConfig};
 use tilework_ops::DType;
+use tilework_runtime::tensor::TensorSpec;
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, UniqueArgs};
 
+use super::rearrange::{self, Part, strides};
+use super::stage::{Of, Which};
 use super::tiles::{self, DST_TILES, WIDE_DST_TILES};
+use super::{eltwise, norm, reduction};
 use crate::grid::{Rectangle, divisor, word};
-use crate::recipe::{At, Planned, Recipe, Task};
+use crate::recipe::{At, Build, Planned, Recipe, Site, Task};
 
 /// The circular buffers: operands, product.
 const A: u32 = 0;
@@ -52,30 +58,143 @@ struct Blocking {
 struct Form {
     formats: [u32; 3],
     pages: [u32; 3],
+    which: [Which; 3],
     phases: u32,
     wide: bool,
 }
 
+/// What is asked for besides the product of two tensors.
+#[derive(Clone, Copy, Default)]
+struct Asked<'o> {
+    transposed: [bool; 2],
+    activation: Option<&'o str>,
+    bias: Option<usize>,
+    config: Option<&'o DeviceComputeKernelConfig>,
+}
+
 pub(super) fn matmul(op: &MatmulOp, task: &Task<'_>) -> Planned {
-    if op.transpose_a || op.transpose_b {
-        return Err("a transposed operand".into());
+    if op.fused_swiglu {
+        return Err("a function of halves of the product".into());
     }
-    if op.fused_swiglu || op.activation.as_ref().is_some_and(|name| !name.is_empty()) {
-        return Err("a function of the product".into());
+    not_in_blocking(op.matmul_program_config.as_ref())?;
+    let asked = Asked {
+        transposed: [op.transpose_a, op.transpose_b],
+        activation: op.activation.as_deref().filter(|name| !name.is_empty()),
+        bias: None,
+        config: op.compute_config.as_ref(),
+    };
+    product(asked, task)
+}
+
+pub(super) fn linear(op: &LinearOp, task: &Task<'_>) -> Planned {
+    not_in_blocking(op.matmul_program_config.as_ref())?;
+    let asked = Asked {
+        transposed: [op.transpose_a, op.transpose_b],
+        activation: op.activation.as_deref().filter(|name| !name.is_empty()),
+        bias: op.bias.as_ref().map(|_| 2),
+        config: op.compute_config.as_ref(),
+    };
+    product(asked, task)
+}
+
+/// Refuses a function that is part of the blocking.
+fn not_in_blocking(config: Option<&MatmulProgramConfig>) -> Result<(), String> {
+    use MatmulProgramConfig as Config;
+    let fused = match config {
+        Some(Config::MatmulMultiCoreReuseMultiCastProgramConfig(config)) => config.fused_activation.is_some(),
+        Some(Config::MatmulMultiCoreReuseMultiCast1DProgramConfig(config)) => config.fused_activation.is_some(),
+        Some(Config::MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(config)) => {
+            config.fused_activation.is_some()
+        }
+        Some(Config::MatmulMultiCoreReuseProgramConfig(_)) | None => false,
+    };
+    if fused { Err("a function in the blocking".into()) } else { Ok(()) }
+}
+
+/// The product, its transposed operands made beforehand, bias and function behind it.
+fn product(asked: Asked<'_>, task: &Task<'_>) -> Planned {
+    let ([a, b, ..], [result]) = (task.operands, task.results) else { return Err("other than two operands".into()) };
+    let mut recipe = Recipe::default();
+    let mut turned: Vec<Option<TensorSpec>> = Vec::new();
+    for (i, spec) in [*a, *b].into_iter().enumerate() {
+        turned.push(match asked.transposed[i] {
+            true => Some(transposed(Which::Operand(i), spec, &mut recipe, task.site)?),
+            false => None,
+        });
     }
-    let ([a, b], [y]) = (task.operands, task.results) else { return Err("other than two operands".into()) };
-    let config = op.compute_config.as_ref();
-    let shape = shape([a.logical_shape(), b.logical_shape()], [tiles::in_dram(a)?, tiles::in_dram(b)?])?;
-    tiles::in_dram(y)?;
-    let specs = [a, b, y];
+    let mut number = 0;
+    let mut operand = |i: usize| match &turned[i] {
+        Some(spec) => {
+            number += 1;
+            Of { which: Which::Scratch(number - 1), spec }
+        }
+        None => Of { which: Which::Operand(i), spec: task.operands[i] },
+    };
+    let operands = [operand(0), operand(1)];
+    let whole = Of { which: Which::Result(0), spec: result };
+    let after = match asked.activation {
+        Some(name) => vec![eltwise::named(name)?],
+        None => Vec::new(),
+    };
+    if asked.bias.is_none() && after.is_empty() {
+        recipe.stages.extend(stages(operands, whole, asked.config, task.site)?);
+        return Ok(recipe);
+    }
+    let (desc, spec) = reduction::scratch(result.logical_shape(), DType::F32)?;
+    let sums = Of { which: Which::Scratch(recipe.scratch.len()), spec: &spec };
+    recipe.scratch.push(desc);
+    recipe.stages.extend(stages(operands, sums, asked.config, task.site)?);
+    let mut others = Vec::new();
+    if let Some(i) = asked.bias {
+        let spec = *task.operands.get(i).ok_or("a bias that is missing")?;
+        others.push((Of { which: Which::Operand(i), spec }, vec![norm::two(Function::Add, 0, 1)]));
+    }
+    recipe.stages.push(norm::rows("matmul-end", task, sums, others, after)?);
+    Ok(recipe)
+}
+
+/// A tensor with its last two dimensions exchanged, in a scratch tensor.
+fn transposed(which: Which, spec: &TensorSpec, recipe: &mut Recipe, site: &Site) -> Result<TensorSpec, String> {
+    let dims = spec.logical_shape();
+    let rank = dims.len();
+    if rank < 2 {
+        return Err("a transposed vector".into());
+    }
+    let (mut high, mut steps) = (dims.to_vec(), strides(dims));
+    high.swap(rank - 1, rank - 2);
+    steps.swap(rank - 1, rank - 2);
+    let (desc, turned) = reduction::scratch(&high, spec.dtype())?;
+    let part = Part { from: which, base: 0, low: vec![0; rank], high, strides: steps };
+    let target = Of { which: Which::Scratch(recipe.scratch.len()), spec: &turned };
+    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(spec), target, site)?);
+    recipe.scratch.push(desc);
+    Ok(turned)
+}
+
+/// The programs of a product.
+fn stages(
+    [a, b]: [Of<'_>; 2],
+    y: Of<'_>,
+    config: Option<&DeviceComputeKernelConfig>,
+    site: &Site,
+) -> Result<Vec<Build>, String> {
+    let logical = [a.spec.logical_shape(), b.spec.logical_shape()];
+    let shape = shape(logical, [tiles::in_dram(a.spec)?, tiles::in_dram(b.spec)?])?;
+    tiles::in_dram(y.spec)?;
+    let specs = [a, b, y].map(|of| of.spec);
     let mut formats = [0; 3];
     for (format, spec) in formats.iter_mut().zip(specs) {
-        *format = tiles::format(spec.dtype())?;
+        match spec.dtype() {
+            DType::BF16 | DType::F32 | DType::Bfp8B => *format = tiles::format(spec.dtype())?,
+            other => return Err(format!("a product of elements of type {}", other.name())),
+        }
     }
-    let wide = config.and_then(|config| config.fp32_dest_acc_en).unwrap_or(false)
+    let wide = config.and_then(|config| config.fp32_dest_acc_en).unwrap_or(true)
         || specs.iter().any(|spec| spec.dtype() == DType::F32);
-    let form = Form { formats, pages: specs.map(|spec| spec.page_size()), phases: tiles::phases(config), wide };
-    if shape.batch > 1 { batched(shape, form, task) } else { multicast(shape, form, task) }
+    let pages = specs.map(|spec| spec.page_size());
+    let which = [a, b, y].map(|of| of.which);
+    let form = Form { formats, pages, which, phases: tiles::phases(config), wide };
+    if shape.batch > 1 { batched(shape, form, site) } else { multicast(shape, form, site) }
 }
 
 /// The shape in tiles. A second operand without batches is the same for all rows of the first.
@@ -141,15 +260,15 @@ fn part([rows, columns]: [u32; 2], most: u32) -> [u32; 2] {
 }
 
 /// One product on a rectangle of cores.
-fn multicast(shape: Shape, form: Form, task: &Task<'_>) -> Planned {
-    let all = Rectangle::of(&task.site.workers);
+fn multicast(shape: Shape, form: Form, site: &Site) -> Result<Vec<Build>, String> {
+    let all = Rectangle::of(&site.workers);
     let (most_columns, most_rows) = all.size();
     let (rows, columns) = (divisor(shape.rows, most_rows), divisor(shape.columns, most_columns));
     let block = [shape.rows / rows, shape.columns / columns];
-    let blocking = Blocking::of(block, shape.inner, &form, task.site.l1);
+    let blocking = Blocking::of(block, shape.inner, &form, site.l1);
     let blocking = blocking.ok_or_else(|| format!("blocks of {block:?} tiles, which do not fit into L1"))?;
     let grid = all.first(columns, rows);
-    Ok(Recipe::one(move |at| multicast_program(shape, form, blocking, &grid, at)))
+    Ok(vec![Box::new(move |at| multicast_program(shape, form, blocking, &grid, at))])
 }
 
 fn multicast_program(
@@ -160,7 +279,7 @@ fn multicast_program(
     at: &At<'_>,
 ) -> Result<Program, RuntimeError> {
     let (columns, rows) = grid.size();
-    let [a, b, y] = [at.operands[0], at.operands[1], &at.results[0]].map(|tensor| tensor.buffer.address.word());
+    let [a, b, y] = form.which.map(|which| which.of(at).buffer.address.word());
     let (blocks, inner, [high, wide]) = (shape.inner / blocking.inner, blocking.inner, blocking.block);
     let (mut ncrisc, mut brisc) = (Vec::new(), Vec::new());
     for column in 0..columns {
@@ -215,20 +334,20 @@ fn multicast_program(
 }
 
 /// A product of its own on each core: batches, and rows of blocks of each.
-fn batched(shape: Shape, form: Form, task: &Task<'_>) -> Planned {
-    let workers = &task.site.workers;
+fn batched(shape: Shape, form: Form, site: &Site) -> Result<Vec<Build>, String> {
+    let workers = &site.workers;
     let cores = workers.len() as u32;
     let split = divisor(shape.rows, (cores / shape.batch).max(1));
     let block = [shape.rows / split, shape.columns];
-    let blocking = Blocking::of(block, shape.inner, &form, task.site.l1);
+    let blocking = Blocking::of(block, shape.inner, &form, site.l1);
     let blocking = blocking.ok_or_else(|| format!("blocks of {block:?} tiles, which do not fit into L1"))?;
     let units: Vec<[u32; 2]> = (0..shape.batch).flat_map(|batch| (0..split).map(move |i| [batch, i])).collect();
-    let mut recipe = Recipe::default();
+    let mut stages: Vec<Build> = Vec::new();
     for units in units.chunks(workers.len()) {
         let (units, cores) = (units.to_vec(), workers[..units.len()].to_vec());
-        recipe.stages.push(Box::new(move |at| batched_program(shape, form, blocking, &units, &cores, at)));
+        stages.push(Box::new(move |at| batched_program(shape, form, blocking, &units, &cores, at)));
     }
-    Ok(recipe)
+    Ok(stages)
 }
 
 fn batched_program(
@@ -239,7 +358,7 @@ fn batched_program(
     cores: &[NocXy],
     at: &At<'_>,
 ) -> Result<Program, RuntimeError> {
-    let [a, b, y] = [at.operands[0], at.operands[1], &at.results[0]].map(|tensor| tensor.buffer.address.word());
+    let [a, b, y] = form.which.map(|which| which.of(at).buffer.address.word());
     let (blocks, inner, [high, wide]) = (shape.inner / blocking.inner, blocking.inner, blocking.block);
     let (mut ncrisc, mut brisc) = (Vec::new(), Vec::new());
     for (&[batch, i], &core) in units.iter().zip(cores) {

@@ -19,6 +19,7 @@ use crate::recipe::{Planned, Task};
 /// The recipe of an operation, or why there is none.
 pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
     match op {
+        Op::Linear(op) => matmul::linear(op, task),
         Op::Matmul(op) => matmul::matmul(op, task),
         Op::EltwiseBinary(op) => eltwise::binary(op, task),
         Op::EltwiseBinaryComposite(op) => eltwise::binary_composite(op, task),

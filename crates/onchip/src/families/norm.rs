@@ -10,7 +10,7 @@ use super::stage::{Line, Of, Stage, Which, aligned, spread};
 use crate::recipe::{Build, Planned, Recipe, Task};
 
 /// A step of two slots to the first of them.
-fn two(function: Function, a: u32, b: u32) -> Line {
+pub(super) fn two(function: Function, a: u32, b: u32) -> Line {
     Line::plain(Step::new(function).of(a, b, 0).to(a))
 }
 
@@ -19,8 +19,15 @@ fn one(function: Function, slot: u32, number: f32) -> Line {
     Line::new(Step::new(function).of(slot, 0, 0).to(slot), [number.to_bits(), 0])
 }
 
-/// Operands loaded to slot 0, then one after the other to slot 1, each with the steps behind it.
-fn rows(name: &'static str, task: &Task<'_>, first: Of<'_>, others: Vec<(Of<'_>, Vec<Line>)>) -> Result<Build, String> {
+/// Operands loaded to slot 0, then one after the other to slot 1, each with the steps behind it;
+/// then the steps `after`.
+pub(super) fn rows(
+    name: &'static str,
+    task: &Task<'_>,
+    first: Of<'_>,
+    others: Vec<(Of<'_>, Vec<Line>)>,
+    after: Vec<Line>,
+) -> Result<Build, String> {
     let [result] = task.results else { return Err("other than one result".into()) };
     let dims = aligned(result.logical_shape(), 2);
     let load = |operand: u32, slot: u32| Line::plain(Step::new(Function::Load).of(operand, 0, 0).to(slot));
@@ -33,6 +40,7 @@ fn rows(name: &'static str, task: &Task<'_>, first: Of<'_>, others: Vec<(Of<'_>,
         lines.extend(steps);
         operands.push(of);
     }
+    lines.extend(after);
     lines.push(Line::plain(Step::new(Function::Store)));
     let result = Of { which: Which::Result(0), spec: result };
     let space = dims.into_iter().map(|length| (length, false)).collect();
@@ -86,6 +94,7 @@ pub(super) fn softmax(op: &SoftmaxOp, task: &Task<'_>) -> Planned {
             (largest, vec![two(Function::Subtract, 0, 1), one(Function::Exp, 0, 0.0)]),
             (sum, vec![two(Function::Multiply, 0, 1)]),
         ],
+        Vec::new(),
     )?;
     let stages = vec![max.plan(task.site)?, exponentials.plan(task.site)?, quotient];
     Ok(Recipe { scratch: vec![desc.clone(), desc], stages })
@@ -126,7 +135,7 @@ pub(super) fn rms_norm(op: &RMSNormOp, task: &Task<'_>) -> Planned {
     };
     let mut others = vec![(root, vec![two(Function::Multiply, 0, 1)])];
     others.extend(scaled(task, affine(op.weight.is_some(), op.bias.is_some()))?);
-    let stages = vec![mean.plan(task.site)?, rows("rms-norm", task, x, others)?];
+    let stages = vec![mean.plan(task.site)?, rows("rms-norm", task, x, others, Vec::new())?];
     Ok(Recipe { scratch: vec![desc], stages })
 }
 
@@ -159,6 +168,7 @@ pub(super) fn layer_norm(op: &LayerNormOp, task: &Task<'_>) -> Planned {
     };
     let mut others = vec![(mean, vec![two(Function::Subtract, 0, 1)]), (root, vec![two(Function::Multiply, 0, 1)])];
     others.extend(scaled(task, affine(op.weight.is_some(), op.bias.is_some()))?);
-    let stages = vec![means.plan(task.site)?, variances.plan(task.site)?, rows("layer-norm", task, x, others)?];
+    let stages =
+        vec![means.plan(task.site)?, variances.plan(task.site)?, rows("layer-norm", task, x, others, Vec::new())?];
     Ok(Recipe { scratch: vec![desc.clone(), desc], stages })
 }

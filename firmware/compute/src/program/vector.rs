@@ -95,7 +95,7 @@ impl Prepared {
                 self.prepare(k, For::Plain);
                 k.where_tiles(a, [b, c], out);
             }
-            TERNARY if IMAGE == image::FUNCTIONS => {
+            TERNARY if IMAGE == image::SPECIAL => {
                 let function = ternary(word, numbers[0]);
                 self.prepare(k, For::Ternary(function));
                 k.ternary_tiles(function, [a, b, c], out);
@@ -110,7 +110,7 @@ impl Prepared {
                 k.integer_tiles(integer_binary(word), integers(word), a, b, out);
             }
             FOLD if IMAGE != image::SPECIAL => self.fold(k, word, numbers, a),
-            PLACE if IMAGE == image::FUNCTIONS && word.is(Function::Cumulative) => {
+            PLACE if IMAGE == image::INTEGERS && word.is(Function::Cumulative) => {
                 self.prepare(k, For::Cumulative);
                 let op = if numbers[0] == 0 { Cumulative::Sum } else { Cumulative::Product };
                 k.cumulative_tile(op, a, at.number == 0);
