@@ -4,6 +4,12 @@ mod common;
 
 use common::{example, example_input, folder, repository, run_text, tilework};
 
+/// Whether a program file has this buffer as an input.
+fn is_input(text: &str, buffer: &str) -> bool {
+    let lines = text.lines().skip_while(|line| !line.starts_with(&format!("[buffers.{buffer}]")));
+    lines.skip(1).take_while(|line| !line.starts_with('[')).any(|line| line.starts_with("use = \"input\""))
+}
+
 /// Runs an example with its inputs, and gives the ids of the races that were found.
 fn races(name: &str, more: &[&str]) -> Vec<String> {
     let out = folder();
@@ -12,9 +18,7 @@ fn races(name: &str, more: &[&str]) -> Vec<String> {
     for entry in std::fs::read_dir(repository().join("examples").join(name)).unwrap() {
         let path = entry.unwrap().path();
         let buffer = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        if path.extension().is_some_and(|e| e == "npy")
-            && text.contains(&format!("[buffers.{buffer}]\nuse = \"input\""))
-        {
+        if path.extension().is_some_and(|e| e == "npy") && is_input(&text, &buffer) {
             args.extend(["--input".to_owned(), format!("{buffer}={}", path.display())]);
         }
     }

@@ -1,6 +1,7 @@
 //! Element-wise functions, chains of one operation.
 
 use tilework_abi::eltwise::{Function, Step, integer};
+use tilework_model::ttnn::ops::creation::ArangeOp;
 use tilework_model::ttnn::ops::eltwise::{
     EltwiseBinaryCompositeOp, EltwiseBinaryCompositeOpType, EltwiseBinaryCompositeScalarOp, EltwiseBinaryOp,
     EltwiseBinaryOpType, EltwiseTernaryWhereOp, EltwiseUnaryCompositeOp, EltwiseUnaryCompositeOpParams,
@@ -10,7 +11,7 @@ use tilework_model::ttnn::ops::fused::UnaryWithParam;
 use tilework_model::ttnn::types::NumberType;
 use tilework_ops::DType;
 
-use super::stage::{Line, Of, Stage, Which, spread};
+use super::stage::{Line, Of, Stage, Which, aligned, spread};
 use super::tiles;
 use crate::recipe::{Planned, Recipe, Task};
 
@@ -51,12 +52,13 @@ pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, ma
     lines.extend(cast(0, made, result.dtype())?);
     lines.push(Line::plain(Step::new(Function::Store)));
     let operands = task.operands.iter().enumerate().map(|(i, &spec)| Of { which: Which::Operand(i), spec });
-    let space = if space.len() < 2 { super::stage::aligned(&space, 2) } else { space };
+    let space = if space.len() < 2 { aligned(&space, 2) } else { space };
     let stage = Stage {
         name,
         operands: operands.collect(),
         result: Of { which: Which::Result(0), spec: result },
         lines,
+        counts: None,
         wide: false,
         space: space.into_iter().map(|length| (length, false)).collect(),
     };
@@ -231,6 +233,11 @@ pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
 
 pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> Planned {
     use EltwiseUnaryCompositeOpType as T;
+    if let [operand] = task.operands
+        && is_integer(operand.dtype())
+    {
+        return integer_clamp(op, operand.dtype(), task);
+    }
     let lines = match (op.kind, &op.params) {
         (T::Cbrt, _) => plain(Function::Cbrt),
         (T::Log1p, _) => plain(Function::Log1p),
@@ -241,6 +248,55 @@ pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> 
         _ => return Err("bounds that are tensors".into()),
     };
     of_one("unary", lines, task)
+}
+
+/// Integers between two bounds.
+fn integer_clamp(op: &EltwiseUnaryCompositeOp, dtype: DType, task: &Task<'_>) -> Planned {
+    let Some(EltwiseUnaryCompositeOpParams::ClampScalarOpParams(by)) = &op.params else {
+        return Err(format!("the function of elements of type {}", dtype.name()));
+    };
+    let step = |function| Step::new(function).integers(numbers_of(dtype));
+    let mut lines = Vec::new();
+    for (bound, function) in [(&by.min, Function::IntegerMax), (&by.max, Function::IntegerMin)] {
+        let bound = bound.as_f64();
+        let range =
+            if dtype == DType::I32 { i64::from(i32::MIN)..=i64::from(i32::MAX) } else { 0..=i64::from(u32::MAX) };
+        let bound = (bound as i64).clamp(*range.start(), *range.end());
+        lines.push(Line::new(step(Function::IntegerFill).of(1, 0, 0).to(1), [bound as u32, 0]));
+        lines.push(Line::plain(step(function).of(0, 1, 0).to(0)));
+    }
+    one_stage("clamp", task, lines, dtype)
+}
+
+/// Numbers from `start` on in steps.
+pub(super) fn arange(op: &ArangeOp, task: &Task<'_>) -> Planned {
+    let [result] = task.results else { return Err("other than one result".into()) };
+    let dims = aligned(result.logical_shape(), 2);
+    let [.., rows, _] = dims[..] else { return Err("no dimensions".into()) };
+    if dims.iter().product::<usize>() != dims[dims.len() - 1] || rows != 1 {
+        return Err("more than one row".into());
+    }
+    let whole = |number: f32| number.fract() == 0.0 && number.abs() < 16_777_216.0;
+    if !whole(op.start) || !whole(op.step) {
+        return Err("numbers that are not whole".into());
+    }
+    let integers = |function| Step::new(function).integers(integer::INT32);
+    let fill = |number: f32| Line::new(integers(Function::IntegerFill).of(1, 0, 0).to(1), [number as i32 as u32, 0]);
+    let two = |function| Line::plain(integers(function).of(0, 1, 0).to(0));
+    let mut lines = vec![Line::new(Step::new(Function::ColumnNumbers), [0, 0])];
+    lines.extend([fill(op.step), two(Function::IntegerMultiply), fill(op.start), two(Function::IntegerAdd)]);
+    lines.extend(cast(0, DType::I32, result.dtype())?);
+    lines.push(Line::plain(Step::new(Function::Store)));
+    let stage = Stage {
+        name: "arange",
+        operands: Vec::new(),
+        result: Of { which: Which::Result(0), spec: result },
+        lines,
+        counts: Some(0),
+        wide: true,
+        space: dims.into_iter().map(|length| (length, false)).collect(),
+    };
+    Ok(Recipe { scratch: Vec::new(), stages: vec![stage.plan(task.site)?] })
 }
 
 pub(super) fn select(_: &EltwiseTernaryWhereOp, task: &Task<'_>) -> Planned {

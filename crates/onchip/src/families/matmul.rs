@@ -6,7 +6,7 @@
 //! its own, and what does not fit on the cores at once is another program.
 
 use tilework_abi::addr::PageCount;
-use tilework_abi::eltwise::Function;
+use tilework_abi::eltwise::{Function, Step};
 use tilework_abi::noc::NocXy;
 use tilework_model::ttnn::ops::fused::DeviceComputeKernelConfig;
 use tilework_model::ttnn::ops::matmul::{LinearOp, MatmulOp, MatmulProgramConfig};
@@ -15,7 +15,7 @@ use tilework_runtime::tensor::TensorSpec;
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, UniqueArgs};
 
 use super::rearrange::{self, Part, strides};
-use super::stage::{Of, Which};
+use super::stage::{Line, Of, Which};
 use super::tiles::{self, DST_TILES, WIDE_DST_TILES};
 use super::{eltwise, norm, reduction};
 use crate::grid::{Rectangle, divisor, word};
@@ -68,18 +68,18 @@ struct Form {
 struct Asked<'o> {
     transposed: [bool; 2],
     activation: Option<&'o str>,
+    /// The columns are two halves, of which the first is multiplied with `silu` of the second.
+    swiglu: bool,
     bias: Option<usize>,
     config: Option<&'o DeviceComputeKernelConfig>,
 }
 
 pub(super) fn matmul(op: &MatmulOp, task: &Task<'_>) -> Planned {
-    if op.fused_swiglu {
-        return Err("a function of halves of the product".into());
-    }
     not_in_blocking(op.matmul_program_config.as_ref())?;
     let asked = Asked {
         transposed: [op.transpose_a, op.transpose_b],
         activation: op.activation.as_deref().filter(|name| !name.is_empty()),
+        swiglu: op.fused_swiglu,
         bias: None,
         config: op.compute_config.as_ref(),
     };
@@ -91,6 +91,7 @@ pub(super) fn linear(op: &LinearOp, task: &Task<'_>) -> Planned {
     let asked = Asked {
         transposed: [op.transpose_a, op.transpose_b],
         activation: op.activation.as_deref().filter(|name| !name.is_empty()),
+        swiglu: false,
         bias: op.bias.as_ref().map(|_| 2),
         config: op.compute_config.as_ref(),
     };
@@ -136,6 +137,12 @@ fn product(asked: Asked<'_>, task: &Task<'_>) -> Planned {
         Some(name) => vec![eltwise::named(name)?],
         None => Vec::new(),
     };
+    if asked.swiglu && !after.is_empty() {
+        return Err("two functions of the product".into());
+    }
+    if asked.swiglu {
+        return swiglu(operands, asked, recipe, task);
+    }
     if asked.bias.is_none() && after.is_empty() {
         recipe.stages.extend(stages(operands, whole, asked.config, task.site)?);
         return Ok(recipe);
@@ -150,6 +157,35 @@ fn product(asked: Asked<'_>, task: &Task<'_>) -> Planned {
         others.push((Of { which: Which::Operand(i), spec }, vec![norm::two(Function::Add, 0, 1)]));
     }
     recipe.stages.push(norm::rows("matmul-end", task, sums, others, after)?);
+    Ok(recipe)
+}
+
+/// The first half of the columns of a product times `silu` of the second.
+fn swiglu(operands: [Of<'_>; 2], asked: Asked<'_>, mut recipe: Recipe, task: &Task<'_>) -> Planned {
+    let [result] = task.results else { return Err("other than one result".into()) };
+    let mut dims = result.logical_shape().to_vec();
+    let width = dims.last_mut().ok_or("a product without columns")?;
+    let half = *width;
+    *width *= 2;
+    let (desc, spec) = reduction::scratch(&dims, DType::F32)?;
+    let sums = Of { which: Which::Scratch(recipe.scratch.len()), spec: &spec };
+    recipe.scratch.push(desc);
+    recipe.stages.extend(stages(operands, sums, asked.config, task.site)?);
+    let (desc, spec) = reduction::scratch(result.logical_shape(), DType::F32)?;
+    let mut halves = Vec::new();
+    for base in [0, half] {
+        let high = result.logical_shape().to_vec();
+        let (low, steps) = (vec![0; high.len()], strides(&dims));
+        let part = Part { from: sums.which, base: base as i64, low, high, strides: steps };
+        let target = Of { which: Which::Scratch(recipe.scratch.len()), spec: &spec };
+        recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(sums.spec), target, task.site)?);
+        recipe.scratch.push(desc.clone());
+        halves.push(target);
+    }
+    let [up, gate] = halves[..] else { return Err("halves of the product".into()) };
+    let silu = Line::plain(Step::new(Function::Silu).of(1, 0, 0).to(1));
+    let others = vec![(gate, vec![silu, norm::two(Function::Multiply, 0, 1)])];
+    recipe.stages.push(norm::rows("swiglu", task, up, others, Vec::new())?);
     Ok(recipe)
 }
 

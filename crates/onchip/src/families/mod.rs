@@ -27,6 +27,7 @@ pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
         Op::EltwiseTernaryWhere(op) => eltwise::select(op, task),
         Op::EltwiseUnary(op) => eltwise::unary(op, task),
         Op::EltwiseUnaryComposite(op) => eltwise::unary_composite(op, task),
+        Op::Arange(op) => eltwise::arange(op, task),
         Op::Full(op) => movement::full(fill(&op.fill_value), task),
         Op::NamedFull(op) => movement::full(Fill::Float(f32::from(u8::from(op.kind == NamedFullOpType::Ones))), task),
         Op::LayerNorm(op) => norm::layer_norm(op, task),

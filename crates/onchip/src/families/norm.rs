@@ -44,7 +44,7 @@ pub(super) fn rows(
     lines.push(Line::plain(Step::new(Function::Store)));
     let result = Of { which: Which::Result(0), spec: result };
     let space = dims.into_iter().map(|length| (length, false)).collect();
-    Stage { name, operands, result, lines, wide: true, space }.plan(task.site)
+    Stage { name, operands, result, lines, counts: None, wide: true, space }.plan(task.site)
 }
 
 /// The operand, which is not of integers, and the dimension, if it is the last or the one before.

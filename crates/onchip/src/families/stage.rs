@@ -72,6 +72,9 @@ pub(super) struct Stage<'s> {
     pub(super) operands: Vec<Of<'s>>,
     pub(super) result: Of<'s>,
     pub(super) lines: Vec<Line>,
+    /// The line whose first number is raised by 32 for each tile of the result, of which each core
+    /// then makes one: places in a row.
+    pub(super) counts: Option<usize>,
     /// Whether Dst has elements of 32 bits, whatever the tensors have: for sums of many.
     pub(super) wide: bool,
     /// For each dimension of the space, outermost first: its length in elements, and whether it is
@@ -194,7 +197,7 @@ impl Stage<'_> {
     /// # Errors
     /// What the kernels cannot do.
     pub(super) fn plan(self, site: &Site) -> Result<Build, String> {
-        let Self { name, operands, result, lines, wide: exact, space } = self;
+        let Self { name, operands, result, lines, counts, wide: exact, space } = self;
         if operands.len() > BUFFERS {
             return Err(format!("more than {BUFFERS} operands"));
         }
@@ -232,8 +235,11 @@ impl Stage<'_> {
         };
         let types = operands.iter().chain([&result]).map(|of| of.spec.dtype());
         let flags = if exact || wide(types) { flag::WIDE } else { 0 };
-        let mut words = Vec::new();
-        for Line { step, numbers } in &lines {
+        let (mut words, mut counted) = (Vec::new(), None);
+        for (i, Line { step, numbers }) in lines.iter().enumerate() {
+            if counts == Some(i) {
+                counted = Some(words.len() + 1);
+            }
             words.push(step.encode());
             words.extend(&numbers[..step.function.numbers() as usize]);
         }
@@ -242,7 +248,10 @@ impl Stage<'_> {
         if runs == 0 || iterations == 0 {
             return Err("a tensor without elements".into());
         }
-        let plan = Plan { name, math, reads, made, words, flags, runs, iterations, columns };
+        if counted.is_some() && runs as usize > cores.len() {
+            return Err(format!("{runs} tiles of places, more than there are workers"));
+        }
+        let plan = Plan { name, math, reads, made, words, counted, flags, runs, iterations, columns };
         Ok(Box::new(move |at| plan.program(&cores, at)))
     }
 }
@@ -255,6 +264,8 @@ struct Plan {
     /// The result, bytes of its pages, its format.
     made: (Which, u32, u32),
     words: Vec<u32>,
+    /// Which word is raised by 32 for each tile.
+    counted: Option<usize>,
     flags: u32,
     runs: u32,
     iterations: u32,
@@ -279,7 +290,7 @@ impl Plan {
             let (first, runs) = share(self.runs, cores.len() as u32, core);
             let (begin, end) = (first * self.iterations, (first + runs) * self.iterations);
             reader.push(self.reads.iter().flat_map(|read| read.pages(begin, end)).collect());
-            compute.push(self.compute(runs, begin, format));
+            compute.push(self.compute([first, runs, begin], format));
             writer.push(vec![which.of(at).buffer.address.word(), first, runs, page, RESULT_CB]);
         }
         let kernel = |name: &str, processor| at.kernels.get(name, processor);
@@ -304,8 +315,8 @@ impl Plan {
             .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(writer)))
     }
 
-    /// Arguments of the compute kernel for a core whose first iteration is `begin`.
-    fn compute(&self, runs: u32, begin: u32, format: u32) -> Vec<u32> {
+    /// Arguments of the compute kernel for a core with these runs, whose first iteration is `begin`.
+    fn compute(&self, [first, runs, begin]: [u32; 3], format: u32) -> Vec<u32> {
         let mut words = vec![0; arg::FIRST as usize];
         words[arg::RUNS as usize] = runs;
         words[arg::ITERATIONS as usize] = self.iterations;
@@ -318,7 +329,11 @@ impl Plan {
             words.extend([cb, read.format, read.stays, read.stays - begin % read.stays]);
         }
         words.extend([RESULT_CB, format]);
+        let program = words.len();
         words.extend(&self.words);
+        if let Some(at) = self.counted {
+            words[program + at] += first * TILE as u32;
+        }
         words
     }
 }

@@ -277,8 +277,8 @@ pub struct Device<C> {
     queue: Option<CommandQueue>,
     at: QueueId,
     parked: Lane,
-    /// Whether the invariants of the queues are checked: in debug builds, with our kernels.
-    checked: bool,
+    /// Whether the kernels of the queues are ours, of which more is known than the protocol says.
+    own_kernels: bool,
     /// Which launches come behind which, on a device with two queues.
     order: Option<Order>,
     sub_devices: SubDevices,
@@ -361,7 +361,7 @@ impl<C: HostLink> Device<C> {
         if let Some(launcher) = launcher.as_mut().filter(|_| config.queues > 1) {
             launcher.serve(board, config.queue_tiles())?;
         }
-        let checked = cfg!(debug_assertions) && cq_kernels.are_ours();
+        let own_kernels = cq_kernels.are_ours();
         let mut device = Self {
             config,
             card,
@@ -382,7 +382,7 @@ impl<C: HostLink> Device<C> {
             queue: None,
             at: QueueId::FIRST,
             parked: Lane::default(),
-            checked,
+            own_kernels,
             order: (config.queues > 1).then(Order::default),
             sub_devices: SubDevices::default(),
             launcher,

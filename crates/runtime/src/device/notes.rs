@@ -36,7 +36,7 @@ impl<C: HostLink> Device<C> {
             let kernels = super::queue_kernels_at(parts, &self.cq_kernels).into_iter();
             let kernels = kernels.map(|(offset, _, kernel)| kernel.note(base + offset, &self.map)).collect();
             let (queue, parts) = (id.number(), parts.to_vec());
-            let note = QueueNote { queue, tile, parts, kernels, own: self.checked };
+            let note = QueueNote { queue, tile, parts, kernels, own: self.own_kernels };
             self.card.link_mut().note(&Note::Queue(Arc::new(note)));
         }
     }
