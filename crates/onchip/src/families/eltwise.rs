@@ -11,6 +11,7 @@ use tilework_model::ttnn::ops::fused::UnaryWithParam;
 use tilework_model::ttnn::types::NumberType;
 use tilework_ops::DType;
 
+use super::fused;
 use super::stage::{Line, Of, Stage, Which, aligned, spread};
 use super::tiles;
 use crate::recipe::{Planned, Recipe, Task};
@@ -75,24 +76,30 @@ fn common(task: &Task<'_>) -> Result<DType, String> {
     }
 }
 
-/// A function of slots 0 and 1, of numbers or of integers.
-fn of_two(name: &'static str, [numbers, integers]: [Option<Function>; 2], task: &Task<'_>) -> Planned {
+/// A function of slots 0 and 1, of numbers or of integers, with functions fused before each operand
+/// and behind it.
+fn of_two(
+    [numbers, integers]: [Option<Function>; 2],
+    [before_a, before_b, after]: [&Vec<UnaryWithParam>; 3],
+    task: &Task<'_>,
+) -> Planned {
     let dtype = common(task)?;
     let function = if is_integer(dtype) { integers } else { numbers };
     let function = function.ok_or_else(|| format!("the function of elements of type {}", dtype.name()))?;
-    let step = Step::new(function).of(0, 1, 0).to(0).integers(numbers_of(dtype));
-    one_stage(name, task, vec![Line::plain(step)], dtype)
-}
-
-/// Refuses functions before or behind the operation.
-fn not_fused(lists: [&Vec<UnaryWithParam>; 3]) -> Result<(), String> {
-    if lists.iter().all(|list| list.is_empty()) { Ok(()) } else { Err("fused functions".into()) }
+    let mut lines = fused::lines(before_a, 0)?;
+    lines.extend(fused::lines(before_b, 1)?);
+    lines.push(Line::plain(Step::new(function).of(0, 1, 0).to(0).integers(numbers_of(dtype))));
+    lines.extend(fused::lines(after, 0)?);
+    if lines.len() > 1 && is_integer(dtype) {
+        return Err(format!("fused functions of elements of type {}", dtype.name()));
+    }
+    one_stage("binary", task, lines, dtype)
 }
 
 pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
     use EltwiseBinaryOpType as T;
     use Function as F;
-    not_fused([&op.activations, &op.input_tensor_a_activations, &op.input_tensor_b_activations])?;
+    let activations = [&op.input_tensor_a_activations, &op.input_tensor_b_activations, &op.activations];
     let functions = match op.kind {
         T::Add => [Some(F::Add), Some(F::IntegerAdd)],
         T::Subtract => [Some(F::Subtract), Some(F::IntegerSubtract)],
@@ -109,13 +116,13 @@ pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
         T::LogicalXor => [Some(F::LogicalXor), None],
         T::LogicalRightShift => [None, Some(F::ShiftRight)],
     };
-    of_two("binary", functions, task)
+    of_two(functions, activations, task)
 }
 
 pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -> Planned {
     use EltwiseBinaryCompositeOpType as T;
     use Function as F;
-    not_fused([&op.activations, &op.input_tensor_a_activations, &op.input_tensor_b_activations])?;
+    let activations = [&op.input_tensor_a_activations, &op.input_tensor_b_activations, &op.activations];
     let functions = match op.kind {
         T::Maximum => [Some(F::Max), Some(F::IntegerMax)],
         T::Minimum => [Some(F::Min), Some(F::IntegerMin)],
@@ -128,7 +135,7 @@ pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -
         T::LogicalLeftShift => [None, Some(F::ShiftLeft)],
         T::BitwiseRightShift => [None, Some(F::ShiftRightSigned)],
     };
-    of_two("binary", functions, task)
+    of_two(functions, activations, task)
 }
 
 pub(super) fn binary_scalar(op: &EltwiseBinaryCompositeScalarOp, task: &Task<'_>) -> Planned {
