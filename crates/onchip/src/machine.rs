@@ -6,7 +6,7 @@ use tilework_driver::HostLink;
 use tilework_engine::{Event, How, Machine, Outline, Reason, Work};
 use tilework_model::ttnn::{Op, TensorRef};
 use tilework_ops::{self as ops, DType, Shape, Tensor as Array};
-use tilework_runtime::tensor::{HostTensor, Tensor, TensorDesc, TensorSpec};
+use tilework_runtime::tensor::{HostTensor, Layout, Tensor, TensorDesc, TensorSpec};
 use tilework_runtime::{Device, DeviceConfig, RuntimeError};
 
 use crate::describe::{self, Wanted};
@@ -171,8 +171,8 @@ impl<C: HostLink> OnChip<C> {
 
     /// The recipe of an operation and what its results are, or why the host computes it.
     fn plan(&self, work: &Work<'_, Placed>) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
-        let operands: Option<Vec<&TensorSpec>> =
-            work.operands.iter().map(|placed| placed.on_device().map(|tensor| &tensor.spec)).collect();
+        let specs: Vec<Option<TensorSpec>> = work.operands.iter().map(|placed| spec_of(placed)).collect();
+        let operands: Option<Vec<&TensorSpec>> = specs.iter().map(Option::as_ref).collect();
         let results: Vec<&TensorRef> = work.results.iter().map(|wanted| wanted.tensor).collect();
         plan(&work.event.operation.op, operands.as_deref(), &results, &self.site)
     }
@@ -184,6 +184,7 @@ impl<C: HostLink> OnChip<C> {
         results: &[TensorDesc],
         work: &Work<'_, Placed>,
     ) -> Result<(Vec<Placed>, Vec<Stage>), Stopped> {
+        let there = work.operands.iter().map(|placed| self.bring(placed)).collect::<Result<Vec<_>, _>>()?;
         self.tidy()?;
         let freed = Rc::clone(&self.freed);
         let mut create = |desc: &TensorDesc, name: &str| {
@@ -194,7 +195,7 @@ impl<C: HostLink> OnChip<C> {
         let (made, placed): (Vec<Tensor>, Vec<Placed>) = made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let scratch = recipe.scratch.iter().map(|desc| create(desc, "scratch"));
         let (scratch, _kept): (Vec<Tensor>, Vec<Placed>) = scratch.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let operands: Vec<&Tensor> = work.operands.iter().filter_map(|placed| placed.on_device()).collect();
+        let operands: Vec<&Tensor> = there.iter().filter_map(|placed| placed.on_device()).collect();
         let at = At { operands: &operands, scratch: &scratch, results: &made, kernels: &self.kernels };
         let programs = recipe.stages.iter().map(|build| build(&at)).collect::<Result<Vec<_>, _>>()?;
         let report = self.device.run(&programs)?;
@@ -203,6 +204,14 @@ impl<C: HostLink> OnChip<C> {
             Stage { name: program.name, cores: program.cores, cycles }
         });
         Ok((placed, stages.collect()))
+    }
+
+    /// A tensor on the device: an array of the host is written to it first, in rows.
+    fn bring(&mut self, placed: &Placed) -> Result<Placed, Stopped> {
+        match placed.place() {
+            Place::Device(_) => Ok(placed.clone()),
+            Place::Host(array) => self.put(&array.clone(), &rows_of(array.dtype(), array.shape().dims()), "brought"),
+        }
     }
 
     /// Passes a tensor on: in another layout, memory or element type.
@@ -287,7 +296,7 @@ pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Ve
 }
 
 /// The recipe of an operation and what its results are, or why the host computes it. Without
-/// operands, one is in the host's memory.
+/// operands, one cannot be brought to the device.
 fn plan(
     op: &Op,
     operands: Option<&[&TensorSpec]>,
@@ -304,7 +313,7 @@ fn plan(
     }
     let specs = descs.iter().map(|desc| TensorSpec::new(desc).map_err(|e| absent(e.to_string())));
     let specs = specs.collect::<Result<Vec<_>, _>>()?;
-    let operands = operands.ok_or_else(|| absent("an operand is in the host's memory".into()))?;
+    let operands = operands.ok_or_else(|| absent("an operand that the device has no form for".into()))?;
     if let Op::Constant(_) = op {
         return Err(Carried::Moved);
     }
@@ -312,22 +321,42 @@ fn plan(
     Ok((families::plan(op, &task).map_err(absent)?, descs))
 }
 
+/// How an array of the host is brought to the device: in rows.
+fn rows_of(dtype: DType, dims: &[usize]) -> TensorDesc {
+    let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
+    TensorDesc::new(dims.to_vec()).dtype(dtype).layout(Layout::RowMajor)
+}
+
+/// What a tensor is on the device, or will be when it is brought there.
+fn spec_of(placed: &Placed) -> Option<TensorSpec> {
+    match placed.place() {
+        Place::Device(tensor) => Some(tensor.spec.clone()),
+        Place::Host(array) => TensorSpec::new(&rows_of(array.dtype(), array.shape().dims())).ok(),
+    }
+}
+
 /// Who will carry an operation out.
 fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
-    let placed = |tensor: &&TensorRef| match describe::wanted(&tensor.desc) {
+    let on_device = |tensor: &&TensorRef| match describe::wanted(&tensor.desc) {
         Ok(Wanted::Device(desc)) => TensorSpec::new(&desc).ok(),
         Ok(Wanted::Host) | Err(_) => None,
     };
-    let reads: Option<Vec<TensorSpec>> = outline.reads.iter().map(placed).collect();
     if outline.passes {
-        let writes: Vec<Option<TensorSpec>> = outline.writes.iter().map(placed).collect();
-        match (reads.as_deref(), &writes[..]) {
-            (None, [None]) => return Carried::Stated,
-            (None, _) | (_, [None]) => return Carried::Moved,
-            (Some([from]), [Some(to)]) if from == to => return Carried::Moved,
+        let first = |list: &[&TensorRef]| list.first().and_then(on_device);
+        match (first(&outline.reads), first(&outline.writes)) {
+            (None, None) => return Carried::Stated,
+            (None, _) | (_, None) => return Carried::Moved,
+            (Some(from), Some(to)) if from == to => return Carried::Moved,
             _ => {}
         }
     }
+    let brought = |tensor: &&TensorRef| {
+        let lengths = tensor.desc.shape.iter().map(|&n| usize::try_from(n));
+        let dims = lengths.collect::<Result<Vec<_>, _>>().ok()?;
+        TensorSpec::new(&rows_of(DType::from(tensor.desc.dtype()), &dims)).ok()
+    };
+    let reads: Option<Vec<TensorSpec>> =
+        outline.reads.iter().map(|tensor| on_device(tensor).or_else(|| brought(tensor))).collect();
     let operands: Option<Vec<&TensorSpec>> = reads.as_ref().map(|specs| specs.iter().collect());
     match plan(&outline.operation.op, operands.as_deref(), &outline.writes, site) {
         Ok(_) => Carried::Chip,

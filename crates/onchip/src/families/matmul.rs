@@ -33,11 +33,11 @@ const INNER: u32 = 8;
 
 /// A product of matrices of `rows` x `inner` and `inner` x `columns` tiles.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    batch: u32,
-    rows: u32,
-    inner: u32,
-    columns: u32,
+pub(super) struct Shape {
+    pub(super) batch: u32,
+    pub(super) rows: u32,
+    pub(super) inner: u32,
+    pub(super) columns: u32,
 }
 
 /// How it is divided.
@@ -156,7 +156,7 @@ fn product(asked: Asked<'_>, task: &Task<'_>) -> Planned {
         let spec = *task.operands.get(i).ok_or("a bias that is missing")?;
         others.push((Of { which: Which::Operand(i), spec }, vec![norm::two(Function::Add, 0, 1)]));
     }
-    recipe.stages.push(norm::rows("matmul-end", task, sums, others, after)?);
+    recipe.stages.push(norm::rows("matmul-end", (sums, whole), others, after, task.site)?);
     Ok(recipe)
 }
 
@@ -185,7 +185,7 @@ fn swiglu(operands: [Of<'_>; 2], asked: Asked<'_>, mut recipe: Recipe, task: &Ta
     let [up, gate] = halves[..] else { return Err("halves of the product".into()) };
     let silu = Line::plain(Step::new(Function::Silu).of(1, 0, 0).to(1));
     let others = vec![(gate, vec![silu, norm::two(Function::Multiply, 0, 1)])];
-    recipe.stages.push(norm::rows("swiglu", task, up, others, Vec::new())?);
+    recipe.stages.push(norm::rows("swiglu", (up, norm::result(task)?), others, Vec::new(), task.site)?);
     Ok(recipe)
 }
 
@@ -217,6 +217,16 @@ fn stages(
     let logical = [a.spec.logical_shape(), b.spec.logical_shape()];
     let shape = shape(logical, [tiles::in_dram(a.spec)?, tiles::in_dram(b.spec)?])?;
     tiles::in_dram(y.spec)?;
+    product_of(shape, [a, b, y], config, site)
+}
+
+/// The programs of a product of tensors whose tiles are matrices of this shape.
+pub(super) fn product_of(
+    shape: Shape,
+    [a, b, y]: [Of<'_>; 3],
+    config: Option<&DeviceComputeKernelConfig>,
+    site: &Site,
+) -> Result<Vec<Build>, String> {
     let specs = [a, b, y].map(|of| of.spec);
     let mut formats = [0; 3];
     for (format, spec) in formats.iter_mut().zip(specs) {

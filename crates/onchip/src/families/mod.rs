@@ -1,5 +1,6 @@
 //! Families of operations: from an operation and its tensors to a recipe, a module for each.
 
+mod conv;
 mod eltwise;
 mod fused;
 mod matmul;
@@ -20,6 +21,7 @@ use crate::recipe::{Planned, Task};
 /// The recipe of an operation, or why there is none.
 pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
     match op {
+        Op::Conv2d(op) => conv::conv2d(op, task),
         Op::Linear(op) => matmul::linear(op, task),
         Op::Matmul(op) => matmul::matmul(op, task),
         Op::EltwiseBinary(op) => eltwise::binary(op, task),

@@ -7,7 +7,7 @@ use tilework_runtime::tensor::TensorSpec;
 
 use super::reduction::{By, Reduce, kept, scratch};
 use super::stage::{Line, Of, Stage, Which, aligned, spread};
-use crate::recipe::{Build, Planned, Recipe, Task};
+use crate::recipe::{Build, Planned, Recipe, Site, Task};
 
 /// A step of two slots to the first of them.
 pub(super) fn two(function: Function, a: u32, b: u32) -> Line {
@@ -19,17 +19,16 @@ fn one(function: Function, slot: u32, number: f32) -> Line {
     Line::new(Step::new(function).of(slot, 0, 0).to(slot), [number.to_bits(), 0])
 }
 
-/// Operands loaded to slot 0, then one after the other to slot 1, each with the steps behind it;
-/// then the steps `after`.
+/// The first tensor loaded to slot 0, then others one after the other to slot 1, each with the steps
+/// behind it; then the steps `after`; slot 0 to the second tensor.
 pub(super) fn rows(
     name: &'static str,
-    task: &Task<'_>,
-    first: Of<'_>,
+    (first, result): (Of<'_>, Of<'_>),
     others: Vec<(Of<'_>, Vec<Line>)>,
     after: Vec<Line>,
+    site: &Site,
 ) -> Result<Build, String> {
-    let [result] = task.results else { return Err("other than one result".into()) };
-    let dims = aligned(result.logical_shape(), 2);
+    let dims = aligned(result.spec.logical_shape(), 2);
     let load = |operand: u32, slot: u32| Line::plain(Step::new(Function::Load).of(operand, 0, 0).to(slot));
     let mut lines = vec![load(0, 0)];
     lines.extend(spread(first.spec.logical_shape(), &dims, 0));
@@ -42,9 +41,14 @@ pub(super) fn rows(
     }
     lines.extend(after);
     lines.push(Line::plain(Step::new(Function::Store)));
-    let result = Of { which: Which::Result(0), spec: result };
     let space = dims.into_iter().map(|length| (length, false)).collect();
-    Stage { name, operands, result, lines, counts: None, wide: true, space }.plan(task.site)
+    Stage { name, operands, result, lines, counts: None, wide: true, space }.plan(site)
+}
+
+/// The result of a task.
+pub(super) fn result<'t>(task: &Task<'t>) -> Result<Of<'t>, String> {
+    let [spec] = task.results else { return Err("other than one result".into()) };
+    Ok(Of { which: Which::Result(0), spec })
 }
 
 /// The operand, which is not of integers, and the dimension, if it is the last or the one before.
@@ -88,13 +92,13 @@ pub(super) fn softmax(op: &SoftmaxOp, task: &Task<'_>) -> Planned {
     };
     let quotient = rows(
         "softmax",
-        task,
-        x,
+        (x, result(task)?),
         vec![
             (largest, vec![two(Function::Subtract, 0, 1), one(Function::Exp, 0, 0.0)]),
             (sum, vec![two(Function::Multiply, 0, 1)]),
         ],
         Vec::new(),
+        task.site,
     )?;
     let stages = vec![max.plan(task.site)?, exponentials.plan(task.site)?, quotient];
     Ok(Recipe { scratch: vec![desc.clone(), desc], stages })
@@ -135,7 +139,7 @@ pub(super) fn rms_norm(op: &RMSNormOp, task: &Task<'_>) -> Planned {
     };
     let mut others = vec![(root, vec![two(Function::Multiply, 0, 1)])];
     others.extend(scaled(task, affine(op.weight.is_some(), op.bias.is_some()))?);
-    let stages = vec![mean.plan(task.site)?, rows("rms-norm", task, x, others, Vec::new())?];
+    let stages = vec![mean.plan(task.site)?, rows("rms-norm", (x, result(task)?), others, Vec::new(), task.site)?];
     Ok(Recipe { scratch: vec![desc], stages })
 }
 
@@ -168,7 +172,10 @@ pub(super) fn layer_norm(op: &LayerNormOp, task: &Task<'_>) -> Planned {
     };
     let mut others = vec![(mean, vec![two(Function::Subtract, 0, 1)]), (root, vec![two(Function::Multiply, 0, 1)])];
     others.extend(scaled(task, affine(op.weight.is_some(), op.bias.is_some()))?);
-    let stages =
-        vec![means.plan(task.site)?, variances.plan(task.site)?, rows("layer-norm", task, x, others, Vec::new())?];
+    let stages = vec![
+        means.plan(task.site)?,
+        variances.plan(task.site)?,
+        rows("layer-norm", (x, result(task)?), others, Vec::new(), task.site)?,
+    ];
     Ok(Recipe { scratch: vec![desc.clone(), desc], stages })
 }

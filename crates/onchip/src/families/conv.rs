@@ -1,0 +1,177 @@
+//! Convolutions over two dimensions, as products: the windows of the input are rows of a matrix, the
+//! weights are its other operand.
+//!
+//! Channels are padded to whole tiles, rows of the image with what the window takes beyond it. The
+//! rows of windows then are runs of the padded image, one for each row of the window.
+
+use tilework_abi::eltwise::Function;
+use tilework_model::ttnn::ops::conv::Conv2dOp;
+use tilework_ops::{DType, Padding};
+use tilework_runtime::tensor::{Layout, TensorDesc, TensorSpec};
+
+use super::rearrange::{self, Part, in_order};
+use super::stage::{Of, Which};
+use super::{fused, matmul, norm};
+use crate::recipe::{Planned, Recipe, Task};
+
+/// Rows and columns of a tile.
+const TILE: usize = 32;
+
+/// Lengths of a scratch tensor.
+type Dims = Vec<usize>;
+
+/// Lengths of a convolution.
+struct Lengths {
+    batch: usize,
+    input: [usize; 2],
+    padded: [usize; 2],
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    output: [usize; 2],
+    before: [usize; 2],
+    channels: usize,
+    /// Channels in whole tiles.
+    wide: usize,
+    out: usize,
+}
+
+impl Lengths {
+    fn of(op: &Conv2dOp) -> Result<Self, String> {
+        let pair = |list: &[i32]| match *list {
+            [a, b] => Ok([a as usize, b as usize]),
+            _ => Err("other than two dimensions".to_owned()),
+        };
+        if op.groups != 1 || op.dilation.iter().any(|&n| n != 1) {
+            return Err("groups or dilation".into());
+        }
+        let around = Padding::from_list(&op.padding).map_err(|reason| reason.to_string())?;
+        let (kernel, stride) = (pair(&op.kernel_size)?, pair(&op.stride)?);
+        let input = [op.input_height as usize, op.input_width as usize];
+        let padded = [input[0] + around.top + around.bottom, input[1] + around.left + around.right];
+        if (0..2).any(|k| stride[k] == 0 || kernel[k] == 0 || kernel[k] > padded[k]) {
+            return Err("a window that does not fit".into());
+        }
+        let output = [0, 1].map(|k| (padded[k] - kernel[k]) / stride[k] + 1);
+        let channels = op.in_channels as usize;
+        Ok(Self {
+            batch: op.batch_size as usize,
+            input,
+            padded,
+            kernel,
+            stride,
+            output,
+            before: [around.top, around.left],
+            channels,
+            wide: channels.next_multiple_of(TILE),
+            out: op.out_channels as usize,
+        })
+    }
+
+    /// The input with its padding, row by row.
+    fn pad(&self) -> (Dims, Part) {
+        let ([height, width], [top, left], channels) = (self.input, self.before, self.channels);
+        let [rows, columns] = self.padded;
+        let (image, line) = (height * width * channels, width * channels);
+        // Whole channels make long rows.
+        if channels == self.wide {
+            let low = vec![0, top, left * channels];
+            let high = vec![self.batch, top + height, (left + width) * channels];
+            let part =
+                Part { from: Which::Operand(0), base: 0, low, high, strides: vec![image as i64, line as i64, 1] };
+            return (vec![self.batch, rows, columns * channels], part);
+        }
+        let (low, high) = (vec![0, top, left, 0], vec![self.batch, top + height, left + width, channels]);
+        let strides = vec![image as i64, line as i64, channels as i64, 1];
+        let part = Part { from: Which::Operand(0), base: 0, low, high, strides };
+        (vec![self.batch, rows, columns, self.wide], part)
+    }
+
+    /// The windows, one a row: a part for each row of the window.
+    fn windows(&self, from: Which) -> (Dims, Vec<Part>) {
+        let [rows, columns] = self.padded;
+        let (line, run) = (columns * self.wide, self.kernel[1] * self.wide);
+        let [height, width] = self.output;
+        let strides = [rows * line, self.stride[0] * line, self.stride[1] * self.wide, 1].map(|n| n as i64);
+        let part = |k: usize| Part {
+            from,
+            base: (k * line) as i64,
+            low: vec![0, 0, 0, k * run],
+            high: vec![self.batch, height, width, (k + 1) * run],
+            strides: strides.to_vec(),
+        };
+        (vec![self.batch, height, width, self.kernel[0] * run], (0..self.kernel[0]).map(part).collect())
+    }
+
+    /// The weights, a matrix of input and output channels for each place of the window.
+    fn weights(&self) -> (Dims, Part) {
+        let [rows, columns] = self.kernel;
+        let places = rows * columns;
+        let high = vec![rows, columns, self.channels, self.out];
+        let strides = [columns, 1, places, self.channels * places].map(|n| n as i64).to_vec();
+        let part = Part { from: Which::Operand(1), base: 0, low: vec![0; 4], high: high.clone(), strides };
+        (high, part)
+    }
+}
+
+/// Adds a scratch tensor; it is the one behind those that are there.
+fn add(recipe: &mut Recipe, dims: &[usize], dtype: DType, layout: Layout) -> Result<(Which, TensorSpec), String> {
+    let desc = TensorDesc::new(dims.to_vec()).dtype(dtype).layout(layout);
+    let spec = TensorSpec::new(&desc).map_err(|e| e.to_string())?;
+    recipe.scratch.push(desc);
+    Ok((Which::Scratch(recipe.scratch.len() - 1), spec))
+}
+
+pub(super) fn conv2d(op: &Conv2dOp, task: &Task<'_>) -> Planned {
+    let ([input, weight, ..], [result]) = (task.operands, task.results) else {
+        return Err("other than two operands".into());
+    };
+    let lengths = Lengths::of(op)?;
+    let dtype = input.dtype();
+    let same = [weight.logical_shape(), &[lengths.out, lengths.channels, lengths.kernel[0], lengths.kernel[1]]];
+    if weight.dtype() != dtype || same[0] != same[1] {
+        return Err("prepared weights, or weights of another type".into());
+    }
+    let activation = op.conv2d_config.as_ref().and_then(|config| config.activation.as_ref());
+    let after = activation.map(|of| fused::lines(std::slice::from_ref(of), 0)).transpose()?.unwrap_or_default();
+
+    let mut recipe = Recipe::default();
+    let (dims, part) = lengths.pad();
+    let (padded, padded_spec) = add(&mut recipe, &dims, dtype, Layout::RowMajor)?;
+    let to = Of { which: padded, spec: &padded_spec };
+    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(*input), to, task.site)?);
+    let (dims, parts) = lengths.windows(padded);
+    let (windows, windows_spec) = add(&mut recipe, &dims, dtype, Layout::TILE)?;
+    let a = Of { which: windows, spec: &windows_spec };
+    recipe.stages.push(rearrange::stage(parts, 0, |_| Ok(&padded_spec), a, task.site)?);
+    let (dims, part) = lengths.weights();
+    let (weights, weights_spec) = add(&mut recipe, &dims, dtype, Layout::TILE)?;
+    let b = Of { which: weights, spec: &weights_spec };
+    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(*weight), b, task.site)?);
+
+    let dims = [lengths.batch, lengths.output[0], lengths.output[1], lengths.out];
+    let plain = after.is_empty() && op.bias.is_none();
+    let sums_type = if plain { result.dtype() } else { DType::F32 };
+    let (sums, sums_spec) = add(&mut recipe, &dims, sums_type, Layout::TILE)?;
+    let y = Of { which: sums, spec: &sums_spec };
+    let ([rows, inner], [_, columns]) = (windows_spec.shape_in_pages(), weights_spec.shape_in_pages());
+    let whole = matmul::Shape { batch: 1, rows, inner, columns };
+    recipe.stages.extend(matmul::product_of(whole, [a, b, y], op.compute_config.as_ref(), task.site)?);
+
+    let mut last = y;
+    let (ends, ends_spec);
+    if !plain {
+        (ends, ends_spec) = add(&mut recipe, &dims, result.dtype(), Layout::TILE)?;
+        let mut others = Vec::new();
+        if op.bias.is_some() {
+            let bias = *task.operands.get(2).ok_or("a bias that is missing")?;
+            others.push((Of { which: Which::Operand(2), spec: bias }, vec![norm::two(Function::Add, 0, 1)]));
+        }
+        last = Of { which: ends, spec: &ends_spec };
+        recipe.stages.push(norm::rows("conv-end", (y, last), others, after, task.site)?);
+    }
+    let mut part = in_order(result.logical_shape());
+    part.from = last.which;
+    let to = Of { which: Which::Result(0), spec: result };
+    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(last.spec), to, task.site)?);
+    Ok(recipe)
+}
