@@ -18,9 +18,8 @@ fn name(folder: &Path) -> String {
 }
 
 /// The results that differ by more than the data's README allows.
-fn wrong(folder: &Path) -> Vec<String> {
+fn wrong(folder: &Path, board: Board) -> Vec<String> {
     let model = Model::open(folder.join("program.ttnn")).unwrap_or_else(|error| panic!("{error}"));
-    let board = Board::P100;
     let chip = Chip::new(ChipConfig::new(board)).unwrap();
     let device = Device::open(chip, DeviceConfig::new(board)).unwrap();
     let mut session = Session::on(&model, Options::default(), OnChip::new(device, false)).unwrap();
@@ -62,6 +61,8 @@ fn wrong(folder: &Path) -> Vec<String> {
 fn programs_give_what_jax_gives() {
     let programs = common::shared::real_programs();
     let programs = programs.iter().filter(|folder| name(folder) != "unary_chain");
-    let wrong: Vec<String> = programs.flat_map(|folder| wrong(folder)).collect();
+    let boards = [Board::P100, Board::P150];
+    let runs = programs.flat_map(|folder| boards.map(|board| (folder, board)));
+    let wrong: Vec<String> = runs.flat_map(|(folder, board)| wrong(folder, board)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,0 +1,221 @@
+//! Families of operations on the chip against their reference semantics, over shapes that do not
+//! fill their tiles, types and layouts. `--strict`: nothing is left to the host.
+
+#[path = "../../engine/tests/common/mod.rs"]
+mod common;
+
+use common::build::{binary, list, model, operation, program, tensor};
+use proptest::prelude::*;
+use std::sync::Arc;
+use tilework_abi::board::Board;
+use tilework_engine::{Comparison, Engine, Options, Session, Tolerance, Value};
+use tilework_model::common::{DataType, Dim2d};
+use tilework_model::ttnn::ops::conv::Conv2dOp;
+use tilework_model::ttnn::ops::data_movement::{ConcatOp, PadOp, PermuteOp, ReshapeOp, SliceOp, SliceOpParams};
+use tilework_model::ttnn::ops::data_movement::{SliceOpType, SliceStaticOpParams};
+use tilework_model::ttnn::ops::eltwise::EltwiseBinaryOpType;
+use tilework_model::ttnn::ops::matmul::MatmulOp;
+use tilework_model::ttnn::ops::normalization::{LayerNormOp, SoftmaxOp};
+use tilework_model::ttnn::ops::reduction::{ReductionOp, ReductionOpType};
+use tilework_model::ttnn::{Op, TensorRef};
+use tilework_onchip::OnChip;
+use tilework_ops::{Shape, Tensor};
+use tilework_runtime::{Device, DeviceConfig};
+use tilework_sim::{Chip, ChipConfig};
+
+const BF16: Tolerance = Tolerance::BFLOAT16;
+/// What approximations of the vector unit leave of float32.
+const F32: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
+
+/// A tensor in rows.
+fn rows(mut tensor: TensorRef) -> TensorRef {
+    Arc::make_mut(&mut tensor.desc).layout.memory_desc.tile_shape = Dim2d { y: 1, x: 1 };
+    tensor
+}
+
+/// Numbers between -2 and 2, or integers up to 100, that differ from seed to seed.
+fn array(of: &TensorRef, seed: u64) -> Tensor {
+    let shape = Shape::new(of.desc.shape.iter().map(|&n| n as usize).collect::<Vec<_>>()).unwrap();
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1 << 24) as f32
+    };
+    let dtype = of.desc.dtype().into();
+    if matches!(of.desc.dtype(), DataType::Float32 | DataType::BFloat16) {
+        let values: Vec<f32> = (0..shape.elements()).map(|_| next() * 4.0 - 2.0).collect();
+        return Tensor::from_f32(dtype, shape, &values).unwrap();
+    }
+    let values: Vec<i64> = (0..shape.elements()).map(|_| (next() * 100.0) as i64).collect();
+    Tensor::from_i64(dtype, shape, &values).unwrap()
+}
+
+/// Runs one operation by host arithmetic and on the chip, and compares.
+fn same(op: Op, inputs: &[&TensorRef], out: &TensorRef, tolerance: Tolerance) {
+    let model = model(vec![program("main", inputs, &[out], vec![operation(op)])]);
+    let values = || inputs.iter().zip(1..).map(|(of, seed)| Value::from(array(of, seed))).collect::<Vec<_>>();
+    let expected = Engine::native(Options::default()).session(&model).unwrap().run(0, values(), &mut ()).unwrap();
+    let board = Board::P100;
+    let device = Device::open(Chip::new(ChipConfig::new(board)).unwrap(), DeviceConfig::new(board)).unwrap();
+    let mut session = Session::on(&model, Options::default(), OnChip::new(device, true)).unwrap();
+    let found = session.run(0, values(), &mut ()).unwrap_or_else(|error| panic!("{error}"));
+    let (found, expected) = (found.outputs[0].single().unwrap(), expected.outputs[0].single().unwrap());
+    // One element has no correlation.
+    let pcc = tolerance.pcc.filter(|_| expected.elements() > 1);
+    let comparison = Comparison::of(found, expected, Tolerance { pcc, ..tolerance }).unwrap();
+    assert!(comparison.passes(), "{comparison}");
+}
+
+fn floats() -> impl Strategy<Value = DataType> {
+    prop_oneof![Just(DataType::BFloat16), Just(DataType::Float32)]
+}
+
+fn tolerance(data_type: DataType) -> Tolerance {
+    if data_type == DataType::BFloat16 { BF16 } else { F32 }
+}
+
+/// Lengths of one to four dimensions, of which the last two do not fill tiles.
+fn lengths() -> impl Strategy<Value = Vec<i32>> {
+    (prop::collection::vec(1..4_i32, 0..3), 1..70_i32, 1..70_i32)
+        .prop_map(|(outer, rows, columns)| outer.into_iter().chain([rows, columns]).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn element_wise_functions_with_broadcasts(
+        dims in lengths(), spread in any::<u8>(), data_type in floats(), which in 0..5_usize
+    ) {
+        let other: Vec<i32> =
+            dims.iter().enumerate().map(|(k, &n)| if spread >> k & 1 == 1 { 1 } else { n }).collect();
+        let (a, b) = (tensor(1, data_type, &dims), tensor(2, data_type, &other));
+        let out = tensor(3, data_type, &dims);
+        use EltwiseBinaryOpType as T;
+        let kind = [T::Add, T::Subtract, T::Multiply, T::GreaterThan, T::LogicalOr][which];
+        let wide = if matches!(kind, T::GreaterThan | T::LogicalOr) { Tolerance::EXACT } else { tolerance(data_type) };
+        same(binary(kind, &a, &b, &out).op, &[&a, &b], &out, wide);
+    }
+
+    #[test]
+    fn reductions_over_any_dimensions(dims in lengths(), which in 1..16_u8, keep_dim in any::<bool>(), kind in 0..4_u8) {
+        let chosen: Vec<i32> = (0..dims.len() as i32).filter(|k| which >> k & 1 == 1).collect();
+        let last_two = dims.len() as i32 - 2;
+        // Rows with padding are not reduced together with dimensions before them.
+        let refused = chosen.contains(&last_two) && dims[last_two as usize] % 32 != 0 && chosen.iter().any(|&k| k < last_two);
+        prop_assume!(!chosen.is_empty() && !refused);
+        let is = |k: usize| chosen.contains(&(k as i32));
+        let kept = (0..dims.len()).filter(|&k| keep_dim || !is(k)).map(|k| if is(k) { 1 } else { dims[k] });
+        let (input, out) = (tensor(1, DataType::Float32, &dims), tensor(2, DataType::Float32, &kept.collect::<Vec<_>>()));
+        let kind = [ReductionOpType::Sum, ReductionOpType::Mean, ReductionOpType::Max, ReductionOpType::Min][kind as usize];
+        let op = ReductionOp {
+            kind, input: input.clone(), out: out.clone(), dim_arg: chosen, keep_dim, compute_config: None
+        };
+        same(Op::Reduction(op), &[&input], &out, F32);
+    }
+
+    #[test]
+    fn elements_keep_their_values_where_they_move(
+        dims in lengths(), turn in 0..24_usize, in_rows in any::<[bool; 2]>(), data_type in prop_oneof![
+            Just(DataType::BFloat16), Just(DataType::Float32), Just(DataType::Int32), Just(DataType::UInt16), Just(DataType::UInt8)
+        ]
+    ) {
+        let mut order: Vec<i64> = (0..dims.len() as i64).collect();
+        for k in 1..order.len() {
+            order.swap(k, turn % (k + 1));
+        }
+        let turned: Vec<i32> = order.iter().map(|&k| dims[k as usize]).collect();
+        let form = |tensor, is_rows| if is_rows { rows(tensor) } else { tensor };
+        let input = form(tensor(1, data_type, &dims), in_rows[0]);
+        let out = form(tensor(2, data_type, &turned), in_rows[1]);
+        let op = PermuteOp { input: input.clone(), permutation: order, memory_config: None, pad_value: 0.0, out: out.clone() };
+        same(Op::Permute(op), &[&input], &out, Tolerance::EXACT);
+        let flat = [dims.iter().product::<i32>()];
+        let out = form(tensor(2, data_type, &flat), in_rows[1]);
+        let op = ReshapeOp { input: input.clone(), out: out.clone(), shape: flat.to_vec(), memory_config: None };
+        same(Op::Reshape(op), &[&input], &out, Tolerance::EXACT);
+    }
+
+    #[test]
+    fn products_of_any_sides(
+        batch in 1..4_i32, sides in prop::array::uniform3(1..100_i32), turned in any::<[bool; 2]>()
+    ) {
+        let [rows, inner, columns] = sides;
+        let matrix = |id, rows, columns, turned| {
+            let sides = if turned { [columns, rows] } else { [rows, columns] };
+            tensor(id, DataType::BFloat16, &[batch, sides[0], sides[1]])
+        };
+        let (a, b) = (matrix(1, rows, inner, turned[0]), matrix(2, inner, columns, turned[1]));
+        let out = matrix(3, rows, columns, false);
+        let op = MatmulOp {
+            a: a.clone(), b: b.clone(), out: out.clone(), transpose_a: turned[0], transpose_b: turned[1],
+            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false,
+        };
+        same(Op::Matmul(op), &[&a, &b], &out, BF16);
+    }
+
+    #[test]
+    fn softmax_and_layer_norm_of_any_rows(dims in lengths(), data_type in floats()) {
+        let (input, out) = (tensor(1, data_type, &dims), tensor(2, data_type, &dims));
+        let op = SoftmaxOp {
+            input: input.clone(), out: out.clone(), dimension: -1, numeric_stable: true, compute_config: None
+        };
+        same(Op::Softmax(op), &[&input], &out, tolerance(data_type));
+        // A row of one element has no variance.
+        prop_assume!(dims[dims.len() - 1] > 4);
+        let weight = tensor(3, data_type, &dims[dims.len() - 1..]);
+        let op = LayerNormOp {
+            input: input.clone(), weight: Some(weight.clone()), bias: None, epsilon: 1e-5, memory_config: None, out: out.clone()
+        };
+        same(Op::LayerNorm(op), &[&input, &weight], &out, tolerance(data_type));
+    }
+
+    #[test]
+    fn convolutions_of_any_windows(
+        channels in 1..40_i32, outputs in 1..40_i32, sides in prop::array::uniform2(5..12_i32),
+        kernel in prop::array::uniform2(1..4_i32), stride in prop::array::uniform2(1..3_i32), around in 0..2_i32
+    ) {
+        let [height, width] = sides;
+        let to = |k: usize| (sides[k] + 2 * around - kernel[k]) / stride[k] + 1;
+        let data_type = DataType::BFloat16;
+        let input = tensor(1, data_type, &[1, 1, height * width, channels]);
+        let weight = common::build::on_host(rows(tensor(2, data_type, &[outputs, channels, kernel[0], kernel[1]])));
+        let out = tensor(3, data_type, &[1, 1, to(0) * to(1), outputs]);
+        let op = Conv2dOp {
+            input: input.clone(), weight: weight.clone(), bias: None, out: out.clone(), device: None,
+            in_channels: channels as u32, out_channels: outputs as u32, batch_size: 1, input_height: height as u32,
+            input_width: width as u32, kernel_size: kernel.to_vec(), stride: stride.to_vec(),
+            padding: vec![around, around], dilation: vec![1, 1], groups: 1, output_dtype: None, conv2d_config: None,
+            compute_config: None, conv2d_slice_config: None,
+        };
+        same(Op::Conv2d(op), &[&input, &weight], &out, BF16);
+    }
+
+    #[test]
+    fn parts_of_tensors(dims in lengths(), more in 1..40_i32, begin in 0..30_i64, in_rows in any::<bool>()) {
+        let form = |tensor| if in_rows { rows(tensor) } else { tensor };
+        let (rank, columns) = (dims.len(), dims[dims.len() - 1]);
+        let with = |n: i32| dims[..rank - 1].iter().copied().chain([n]).collect::<Vec<i32>>();
+        let (a, b) = (form(tensor(1, DataType::Float32, &dims)), form(tensor(2, DataType::Float32, &with(more))));
+        let out = form(tensor(3, DataType::Float32, &with(columns + more)));
+        let op = ConcatOp { inputs: list(&[&a, &b]), out: out.clone(), dim: -1, memory_config: None };
+        same(Op::Concat(op), &[&a, &b], &out, Tolerance::EXACT);
+
+        let begin = begin.min(i64::from(columns) - 1);
+        let out = form(tensor(3, DataType::Float32, &with(columns - begin as i32)));
+        let mut begins = vec![0; rank];
+        begins[rank - 1] = begin;
+        let ends = dims.iter().map(|&n| i64::from(n)).collect();
+        let params = SliceOpParams::SliceStaticOpParams(SliceStaticOpParams { begins, ends });
+        let op = SliceOp {
+            kind: SliceOpType::SliceStaticOp, input: a.clone(), out: out.clone(), step: vec![1; rank], params
+        };
+        same(Op::Slice(op), &[&a], &out, Tolerance::EXACT);
+
+        let mut padding = vec![0; rank * 2];
+        (padding[rank * 2 - 2], padding[rank * 2 - 1]) = (more as u32, 3);
+        let out = form(tensor(3, DataType::Float32, &with(columns + more + 3)));
+        let op = PadOp { input: a.clone(), out: out.clone(), padding, value: 1.5, use_multicore: true, memcfg: None };
+        same(Op::Pad(op), &[&a], &out, Tolerance::EXACT);
+    }
+}
