@@ -309,6 +309,9 @@ fn part([rows, columns]: [u32; 2], most: u32) -> [u32; 2] {
 fn multicast(shape: Shape, form: Form, site: &Site) -> Result<Vec<Build>, String> {
     let all = Rectangle::of(&site.workers);
     let (most_columns, most_rows) = all.size();
+    if most_columns == 0 || most_rows == 0 {
+        return Err("no column of the board has a worker in every row".into());
+    }
     let (rows, columns) = (divisor(shape.rows, most_rows), divisor(shape.columns, most_columns));
     let block = [shape.rows / rows, shape.columns / columns];
     let blocking = Blocking::of(block, shape.inner, &form, site.l1);
