@@ -120,8 +120,12 @@ fn every_example_is_clean_also_for_who_wants_what_may_be_right() {
     names.sort();
     assert!(names.len() > 15, "{names:?}");
     for name in names {
-        // A step of it is copied whole, with what only other steps have.
-        let allow: &[&str] = if name == "topk" { &["--allow", "local-unwritten-read@topk.rs"] } else { &[] };
+        // A step, and the list of operands, are copied whole, with what only others have.
+        let allow: &[&str] = match name.as_str() {
+            "topk" => &["--allow", "local-unwritten-read@topk.rs"],
+            "functions" => &["--allow", "local-unwritten-read@prebuilt:functions-math"],
+            _ => &[],
+        };
         assert_eq!(found_in(&name, &[&["--checks", "suspicious"], allow].concat()), [""; 0], "{name}");
     }
 }
