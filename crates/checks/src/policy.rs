@@ -115,6 +115,8 @@ impl Allow {
         let at = match place.map(|place| (place, place.rsplit_once(':'))) {
             None => None,
             Some(("", _)) => return Err(bad()),
+            // The kernels that come with the command are called so.
+            Some((name, Some(("prebuilt", kernel)))) if !kernel.is_empty() => Some(At::Name(name.to_owned())),
             Some((_, Some((file, line)))) => {
                 let line = line.parse().ok().filter(|&line| line > 0 && !file.is_empty()).ok_or_else(bad)?;
                 Some(At::Line(file.to_owned(), line))
@@ -344,6 +346,7 @@ mod tests {
             ("l1-null@read", false),
             ("l1-null@reader.rs", true),
             ("l1-null@kernels/reader.rs", true),
+            ("l1-null@prebuilt:reader", false),
             ("l1-null@/home/me/kernels/reader.rs", true),
             ("l1-null@der.rs", false),
             ("l1-null@reader.rs:41", true),
