@@ -13,7 +13,7 @@ pub enum Kind {
     /// Operand `a` to slot `out`.
     Load = 0,
     /// The matrix unit's function of operands `a` and `b` to slot `out`; the number says how `b` is
-    /// spread ([`Spread`]).
+    /// spread ([`spread`]).
     LoadTwo = 1,
     /// Slot `a` to result `out`.
     Store = 2,

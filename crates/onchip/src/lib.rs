@@ -2,7 +2,7 @@
 //!
 //! [`OnChip`] is a machine ([`tilework_engine::Machine`]) whose tensors are in the memory of a
 //! device, where the program wants them and in the layout that it states. Each family of operations
-//! has a module ([`families`]) that plans a *recipe* from the operation and the descriptions of its
+//! has a module (`families`) that plans a *recipe* from the operation and the descriptions of its
 //! tensors alone: scratch tensors and device programs, one after the other. What has no recipe is
 //! computed by the host, and said so: its operands are read and its results written through the
 //! queue, and the record of the operation has the reason ([`Record`]).
