@@ -31,6 +31,8 @@ pub struct MemoryMap {
     /// Buffers of the device prints of tt-metal's kernels (`dprint_buf` of its mailbox), if it is
     /// known where this generation has them.
     pub dprint_buf: Option<L1Addr>,
+    /// The buffer of a tile's device prints in their later form (`DEVICE_PRINT`), likewise.
+    pub device_print_buf: Option<L1Addr>,
     /// Firmware text, in the order of [`Processor`].
     pub firmware_text: [L1Addr; 5],
     /// End of each firmware's text space, in the order of [`Processor`].
@@ -83,6 +85,7 @@ pub const WORKER: MemoryMap = MemoryMap {
     prints: L1Addr::new(0xA40),
     prints_size: crate::print::BYTES,
     dprint_buf: None,
+    device_print_buf: None,
     firmware_text: addresses([0x3840, 0x5440, 0x5A40, 0x6040, 0x6640]),
     firmware_end: addresses([0x5440, 0x5A40, 0x6040, 0x6640, 0x82B0]),
     local_init: addresses([0x82B0, 0xA2B0, 0xC2B0, 0xD2B0, 0xE2B0]),

@@ -126,6 +126,69 @@ void kernel_main(void)
 }
 "#;
 
+/// A kernel that prints as those of later tt-metal do (public `device_print.h`: one buffer of a
+/// tile, a header with the number of the text, the kernel's number first, and a mark where the
+/// buffer begins anew). The lock is left out: only this core prints.
+const DEVICE_PRINT: &str = r#"#include "tilework.h"
+
+#define BUFFER 0x500
+#define DATA (BUFFER + 20)
+#define ROOM 1000
+#define BRISC_KERNEL 1
+
+__asm__(".pushsection .device_print_strings,\"R\",@progbits\n"
+        "text: .string \"line {0,I} of {1,H:>4}\\n\"\n"
+        "file: .string \"kernels/shown.cpp\"\n"
+        ".popsection\n"
+        ".pushsection .device_print_strings_info,\"R\",@progbits\n"
+        ".word text, file, 17, 0\n"
+        ".popsection\n");
+
+static uint32_t room(uint32_t bytes)
+{
+    uint32_t wpos = tw_load(BUFFER);
+    if (wpos + bytes > ROOM) {
+        tw_store(BUFFER, wpos | 0x80000000);
+        while (tw_load(BUFFER + 4) == 0 || wpos < tw_load(BUFFER + 4)) tw_fence();
+        if (wpos + 4 <= ROOM) tw_store(DATA + wpos, 0xffff0000);
+        wpos = 0;
+        tw_store(BUFFER, 0);
+    } else if (wpos > tw_load(BUFFER + 4)) {
+        return wpos;
+    }
+    tw_store(BUFFER, wpos | 0x80000000);
+    while (wpos < tw_load(BUFFER + 4) && wpos + bytes >= tw_load(BUFFER + 4)) tw_fence();
+    tw_store(BUFFER, wpos);
+    return wpos;
+}
+
+static void word(uint32_t value)
+{
+    uint32_t wpos = tw_load(BUFFER);
+    tw_store(DATA + wpos, value);
+    tw_store(BUFFER, wpos + 4);
+}
+
+void kernel_main(void)
+{
+    tw_context c = tw_begin();
+    uint32_t lines = tw_arg(&c, 0);
+    const struct tw_binding b = __tilework_binding;
+    uint32_t launch = b.launch + TW_LAUNCH_BYTES * tw_load(b.launch_rd_ptr);
+    if (tw_load(BUFFER) != 0x98989898) return;
+    tw_store(BUFFER + 4, 0);
+    tw_store(BUFFER, 0);
+    word(BRISC_KERNEL | 1023 << 6 | tw_load16(launch + 80) << 16);
+    for (uint32_t i = 0; i < lines; i++) {
+        uint32_t wpos = room(12);
+        tw_store(DATA + wpos, BRISC_KERNEL | 8 << 6);
+        tw_store(DATA + wpos + 4, i);
+        tw_store(DATA + wpos + 8, lines);
+        tw_store(BUFFER, wpos + 12);
+    }
+}
+"#;
+
 fn starts(program: &str) -> bool {
     let started = std::process::Command::new(program).arg("--version").output().is_ok();
     if !started {
@@ -134,45 +197,69 @@ fn starts(program: &str) -> bool {
     started
 }
 
-#[test]
-fn device_prints_of_the_field_s_kernels_are_shown_and_the_cores_go_on() {
+/// Runs a kernel in C, which is called `name`, on two workers whose memory map has `values`; the
+/// report.
+fn run_in_c(name: &str, kernel: &str, values: &str, dispatch: &str) -> Option<serde_json::Value> {
     if !starts("make") || !starts("riscv64-unknown-elf-gcc") {
-        return;
+        return None;
     }
     let folder = folder();
     let sdk = folder.path().join("sdk");
     tilework(&["sdk", sdk.to_str().unwrap()]).code(0);
     let c = sdk.join("c");
-    std::fs::write(c.join("dprint.c"), DPRINT).unwrap();
-    let made = std::process::Command::new("make").arg("-C").arg(&c).args(["build/dprint.elf", "CORE=brisc"]).output();
-    assert!(made.unwrap().status.success());
+    std::fs::write(c.join(format!("{name}.c")), kernel).unwrap();
+    let elf = format!("build/{name}.elf");
+    let made = std::process::Command::new("make").arg("-C").arg(&c).args([&elf, "CORE=brisc"]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let program =
-        "name = \"d\"\n[[roles]]\nname = \"r\"\ncores = 2\n[roles.brisc]\nelf = \"build/dprint.elf\"\nargs = [60]\n";
-    std::fs::write(c.join("dprint.toml"), program).unwrap();
+        format!("name = \"d\"\n[[roles]]\nname = \"r\"\ncores = 2\n[roles.brisc]\nelf = \"{elf}\"\nargs = [300]\n");
+    std::fs::write(c.join("program.toml"), program).unwrap();
     let firmware = folder.path().join("firmware");
     std::fs::create_dir(&firmware).unwrap();
     for name in ["brisc.elf", "ncrisc.elf", "trisc0.elf", "trisc1.elf", "trisc2.elf"] {
         std::fs::copy(repository().join("firmware/prebuilt").join(name), firmware.join(name)).unwrap();
     }
-    std::fs::write(firmware.join("memory-map.toml"), "dprint_buf = 0x500\nkeeps_launch = true\n").unwrap();
+    std::fs::write(firmware.join("memory-map.toml"), format!("{values}\nkeeps_launch = true\n")).unwrap();
+    let [program, out, firmware] =
+        [c.join("program.toml"), c.join("out"), firmware].map(|path| path.display().to_string());
+    let args = ["run", &program, "--out", &out, "--firmware", &firmware, "--dispatch", dispatch, "--report", "json"];
+    Some(tilework(&args).code(0).json())
+}
+
+/// The lines of a worker.
+fn lines_of(report: &serde_json::Value, y: u64) -> Vec<&serde_json::Value> {
+    assert_eq!(report["prints"]["missed"], 0);
+    let lines = report["prints"]["lines"].as_array().unwrap();
+    lines.iter().filter(|line| line["x"] == 1 && line["y"] == y).collect()
+}
+
+#[test]
+fn device_prints_of_the_field_s_kernels_are_shown_and_the_cores_go_on() {
     for dispatch in ["fast", "slow"] {
-        let [program, out, firmware] =
-            [c.join("dprint.toml"), c.join("out"), firmware.clone()].map(|path| path.display().to_string());
-        let args =
-            ["run", &program, "--out", &out, "--firmware", &firmware, "--dispatch", dispatch, "--report", "json"];
-        let report = tilework(&args).code(0).json();
-        let lines = report["prints"]["lines"].as_array().unwrap();
-        assert_eq!(report["prints"]["missed"], 0);
+        let Some(report) = run_in_c("dprint", DPRINT, "dprint_buf = 0x500", dispatch) else { return };
         for y in [2, 3] {
-            let own: Vec<_> = lines.iter().filter(|line| line["x"] == 1 && line["y"] == y).collect();
+            let own = lines_of(&report, y);
             assert!(own.iter().all(|line| line["core"] == "brisc" && line["kernel"] == "DPRINT"), "{dispatch}");
-            let mut expected: Vec<String> = (0..60).map(|i| format!("line {i}")).collect();
+            let mut expected: Vec<String> = (0..300).map(|i| format!("line {i}")).collect();
             expected.push("the end".to_owned());
-            assert_eq!(
-                own.iter().map(|line| line["text"].as_str().unwrap()).collect::<Vec<_>>(),
-                expected,
-                "{dispatch}"
-            );
+            let texts: Vec<_> = own.iter().map(|line| line["text"].as_str().unwrap()).collect();
+            assert_eq!(texts, expected, "{dispatch}");
+        }
+    }
+}
+
+#[test]
+fn device_prints_with_texts_in_the_file_name_kernel_and_line() {
+    for dispatch in ["fast", "slow"] {
+        let Some(report) = run_in_c("shown", DEVICE_PRINT, "device_print_buf = 0x500", dispatch) else { return };
+        for y in [2, 3] {
+            let own = lines_of(&report, y);
+            assert!(own.iter().all(|line| line["core"] == "brisc" && line["line"] == 17), "{dispatch}");
+            assert!(own.iter().all(|line| line["file"] == "kernels/shown.cpp"), "{dispatch}");
+            assert!(own.iter().all(|line| line["kernel"].as_str().unwrap().ends_with("shown.elf")), "{dispatch}");
+            let expected: Vec<String> = (0..300).map(|i| format!("line {i} of  300")).collect();
+            let texts: Vec<_> = own.iter().map(|line| line["text"].as_str().unwrap()).collect();
+            assert_eq!(texts, expected, "{dispatch}");
         }
     }
 }

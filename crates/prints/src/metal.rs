@@ -11,6 +11,7 @@
 //! Later tt-metal (`DEVICE_PRINT`, one buffer for all cores, texts in the ELF file) has another
 //! form: [`crate::device_print`].
 
+use crate::copy::Copy;
 use crate::elements;
 use std::fmt::Write;
 use tilework_abi::print::Element;
@@ -80,8 +81,8 @@ enum Base {
 /// The buffer of a core as a reader sees it, and the text that has come so far.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    data: [u8; DATA],
-    /// Bytes of it that have been read, and that the core knows to be.
+    copy: Copy,
+    /// Bytes of the records that have been read, and that the core knows to be.
     read: usize,
     given_back: usize,
     line: String,
@@ -96,7 +97,7 @@ impl Default for Buffer {
         let base = Base::default();
         // Six digits, as C++ streams begin.
         Self {
-            data: [0; DATA],
+            copy: Copy::new(BUFFER_BYTES, HEADER_BYTES),
             read: 0,
             given_back: 0,
             line: String::new(),
@@ -112,23 +113,12 @@ impl Buffer {
     /// Takes a store of some bytes, `offset` from the buffer's start; returns the lines that it
     /// completes.
     pub fn store(&mut self, offset: u32, bytes: &[u8]) -> Vec<String> {
-        if offset < HEADER_BYTES {
-            let word = bytes.try_into().map(u32::from_le_bytes);
-            return word.ok().filter(|_| offset == WPOS).map_or_else(Vec::new, |end| self.end(end));
-        }
-        let at = (offset - HEADER_BYTES) as usize;
-        if let Some(place) = self.data.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
-        Vec::new()
+        self.copy.store(offset, bytes).map_or_else(Vec::new, |end| self.end(end))
     }
 
     /// Takes the buffer as it is in L1 now; returns the lines that have come.
     pub fn load(&mut self, bytes: &[u8]) -> Vec<String> {
-        let Some((header, data)) = bytes.split_at_checked(HEADER_BYTES as usize) else { return Vec::new() };
-        let count = data.len().min(DATA);
-        self.data[..count].copy_from_slice(&data[..count]);
-        self.store(WPOS, &header[..4])
+        self.copy.load(bytes).map_or_else(Vec::new, |end| self.end(end))
     }
 
     /// What has come of a line that does not end.
@@ -152,9 +142,9 @@ impl Buffer {
             // The core has stored zero for both ends.
             (self.read, self.given_back) = (0, 0);
         }
-        while let Some(&[kind, size]) = self.data[self.read..end].get(..2) {
+        while let Some(&[kind, size]) = self.copy.records()[self.read..end].get(..2) {
             let from = self.read + 2;
-            let Some(payload) = self.data[..end].get(from..from + usize::from(size)) else { break };
+            let Some(payload) = self.copy.records()[..end].get(from..from + usize::from(size)) else { break };
             let payload = payload.to_vec();
             self.read = from + payload.len();
             self.take(kind, &payload, &mut lines);
@@ -379,7 +369,7 @@ mod tests {
         core.text("hello").print(id::ENDL, &[0]);
         let mut bytes = vec![0; BUFFER_BYTES as usize];
         bytes[..4].copy_from_slice(&core.wpos.to_le_bytes());
-        bytes[HEADER_BYTES as usize..].copy_from_slice(&core.buffer.data);
+        bytes[HEADER_BYTES as usize..].copy_from_slice(core.buffer.copy.records());
         let mut other = Buffer::default();
         assert_eq!(other.load(&bytes), ["hello"]);
         assert_eq!(other.load(&bytes), [""; 0]);

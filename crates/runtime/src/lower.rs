@@ -129,7 +129,10 @@ pub fn launch_msg(program: &Program, layout: &Layout, role: usize, mode: u8) -> 
     let own = |p: &Processor| program.roles[role].kernels[p.index()].as_ref().is_none_or(|k| k.is_self_contained());
     let self_contained = Processor::ALL.iter().filter(|p| own(p)).fold(0, |bits, p| bits | 1 << p.index());
     let mask = layout.cbs.iter().fold(0, |mask, b| mask | 1 << b.index);
+    let kernel = |p: Processor| program.roles[role].kernels[p.index()].as_ref();
+    let number = |p| kernel(p).map_or(0, |kernel| kernel.device_print_number());
     LaunchMsg {
+        watcher_kernel_ids: Processor::ALL.map(|p| number(p).into()),
         kernel_config_base: [layout.base.get().into(); 3],
         sem_offset: [u16_of(layout.sem_offset).into(); 3],
         local_cb_offset: u16_of(layout.cb_offset).into(),

@@ -6,7 +6,7 @@ use crate::metal::{general, tile_slice, words};
 use tilework_dtype::{DType, element};
 
 /// A part of a text.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Piece {
     /// As it stands.
     Text(String),
@@ -15,7 +15,7 @@ pub(super) enum Piece {
 }
 
 /// The place of a value.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Value {
     /// Its number in the record.
     pub number: u32,
@@ -27,7 +27,7 @@ pub(super) struct Value {
 }
 
 /// How a value is written.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Spec {
     fill: Option<char>,
     align: Option<char>,
@@ -40,7 +40,7 @@ struct Spec {
 }
 
 /// Types by their characters (`device_print_type`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Kind {
     /// So many bytes, signed or not.
     Integer(usize, bool),

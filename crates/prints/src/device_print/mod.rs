@@ -15,6 +15,7 @@ mod texts;
 
 pub use texts::{Section, Text, Texts, TextsError};
 
+use crate::copy::Copy;
 use tilework_abi::convert::u32_of;
 use tilework_abi::tensix::Processor;
 
@@ -23,9 +24,9 @@ pub const BUFFER_BYTES: u32 = 1020;
 /// Bytes in front of its records: `wpos`, `rpos`, a state of each core, and the lock (`Aux`).
 pub const HEADER_BYTES: u32 = 20;
 /// Offset of the end of the records (u32).
-pub const WPOS: u32 = 0;
+pub const WPOS: u32 = crate::metal::WPOS;
 /// Offset of the end of what the host has read (u32).
-pub const RPOS: u32 = 4;
+pub const RPOS: u32 = crate::metal::RPOS;
 /// What a host stores as `wpos` so that cores print (`DEBUG_PRINT_SERVER_STARTING_MAGIC`).
 pub const STARTING: u32 = crate::metal::STARTING;
 
@@ -67,7 +68,7 @@ pub enum Record {
 /// The buffer of a tile as a reader sees it.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    data: [u8; DATA],
+    copy: Copy,
     /// Where the next record begins, and what the cores know of that.
     read: usize,
     given_back: usize,
@@ -75,7 +76,7 @@ pub struct Buffer {
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self { data: [0; DATA], read: 0, given_back: 0 }
+        Self { copy: Copy::new(BUFFER_BYTES, HEADER_BYTES), read: 0, given_back: 0 }
     }
 }
 
@@ -83,23 +84,12 @@ impl Buffer {
     /// Takes a store of some bytes, `offset` from the buffer's start; returns the records that it
     /// ends.
     pub fn store(&mut self, offset: u32, bytes: &[u8]) -> Vec<Record> {
-        if offset < HEADER_BYTES {
-            let word = bytes.try_into().map(u32::from_le_bytes);
-            return word.ok().filter(|_| offset == WPOS).map_or_else(Vec::new, |end| self.end(end));
-        }
-        let at = (offset - HEADER_BYTES) as usize;
-        if let Some(place) = self.data.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
-        Vec::new()
+        self.copy.store(offset, bytes).map_or_else(Vec::new, |end| self.end(end))
     }
 
     /// Takes the buffer as it is in L1 now; returns the records that have come.
     pub fn load(&mut self, bytes: &[u8]) -> Vec<Record> {
-        let Some((header, data)) = bytes.split_at_checked(HEADER_BYTES as usize) else { return Vec::new() };
-        let count = data.len().min(DATA);
-        self.data[..count].copy_from_slice(&data[..count]);
-        self.store(WPOS, &header[..4])
+        self.copy.load(bytes).map_or_else(Vec::new, |end| self.end(end))
     }
 
     /// The end of what has been read, for the cores, if they do not know it.
@@ -124,7 +114,7 @@ impl Buffer {
 
     /// Takes records up to `end`, or to the mark before it.
     fn take(&mut self, end: usize, records: &mut Vec<Record>) {
-        while let Some(header) = self.data[self.read..end].first_chunk::<HEADER>() {
+        while let Some(header) = self.copy.records()[self.read..end].first_chunk::<HEADER>() {
             let header = Header::of(u32::from_le_bytes(*header));
             if header == Header::MARK {
                 return;
@@ -135,7 +125,7 @@ impl Buffer {
                 self.read = from;
                 continue;
             }
-            let Some(values) = self.data[..end].get(from..from + header.payload as usize) else { return };
+            let Some(values) = self.copy.records()[..end].get(from..from + header.payload as usize) else { return };
             let text = Some(header.info).filter(|&info| info != NO_TEXT);
             let (core, by_kernel, values) = (header.core, header.by_kernel, values.to_vec());
             self.read = from + values.len();

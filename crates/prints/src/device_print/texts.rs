@@ -40,7 +40,7 @@ pub enum TextsError {
 }
 
 /// A text with the place of its call.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Text {
     /// Source file.
     pub file: String,
@@ -50,7 +50,7 @@ pub struct Text {
 }
 
 /// The texts of a file by number, and the strings that values may name.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Texts {
     all: Vec<Text>,
     base: u32,

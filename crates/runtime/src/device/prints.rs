@@ -1,17 +1,15 @@
 //! Prints of the kernels that a device runs.
 
 use super::Device;
-use crate::elf::ElfError;
-use crate::prints::PrintLine;
+use crate::elf::{ElfError, device_texts};
+use crate::prints::{Form, PrintLine};
 use crate::program::{Cores, Program};
 use crate::{KernelImage, RuntimeError};
 use tilework_abi::addr::L1Addr;
-use tilework_abi::convert::u32_of;
 use tilework_abi::noc::NocXy;
-use tilework_abi::print::{BINDING_SYMBOL, HEADER_BYTES, STRIDE, ring};
+use tilework_abi::print::{HEADER_BYTES, STRIDE, ring};
 use tilework_abi::tensix::Processor;
 use tilework_driver::{HostLink, Target};
-use tilework_prints::metal;
 
 impl<C: HostLink> Device<C> {
     /// Calls `f` with each line that kernels print, in the order of simulated time: when a run, or
@@ -32,9 +30,14 @@ impl<C: HostLink> Device<C> {
         let mut cores = Vec::new();
         for role in &program.roles {
             for kernel in role.kernels.iter().flatten() {
+                if let Some(texts) = kernel.device_texts()
+                    && !self.prints.know_texts(kernel.device_print_number(), kernel.name(), texts)
+                {
+                    return Err(same_number(kernel, kernel.device_print_number().into()).into());
+                }
                 let Some(prints) = kernel.prints() else { continue };
                 if !self.prints.know(kernel.print_number(), kernel.name(), prints) {
-                    return Err(same_number(kernel).into());
+                    return Err(same_number(kernel, kernel.print_number()).into());
                 }
                 // What is no worker is refused when the program is laid out.
                 let holds = |tile: &&NocXy| role.cores.as_ref().is_none_or(|own| own.contains(tile));
@@ -95,13 +98,17 @@ impl<C: HostLink> Device<C> {
 
     /// Tells all workers, before the first program, that their device prints are read.
     fn expect_device_prints(&mut self) -> Result<(), RuntimeError> {
-        let Some(base) = self.map.dprint_buf.filter(|_| self.prints.metal_watched.is_none()) else { return Ok(()) };
-        let sink = self.prints.metal_sink(base);
-        let watched = self.card.link_mut().watch_stores(base.get()..base.get() + metal::BYTES, sink);
+        let Some(form) = Form::of(&self.map).filter(|_| self.prints.metal_watched.is_none()) else { return Ok(()) };
+        for firmware in &self.firmware {
+            if let Some(texts) = device_texts(firmware.name(), firmware.elf())? {
+                self.prints.know_firmware(firmware.processor(), firmware.name(), texts);
+            }
+        }
+        let (base, sink) = (form.base().get(), self.prints.metal_sink(form));
+        let watched = self.card.link_mut().watch_stores(base..base + form.bytes(), sink);
         self.prints.metal_watched = Some(watched);
-        for buffer in 0..metal::CORES.len() {
-            let at = base.offset(metal::BUFFER_BYTES * u32_of(buffer)).offset(metal::WPOS);
-            let told = self.card.write_all(&self.workers, at, &metal::STARTING.to_le_bytes());
+        for (at, bytes) in form.starts() {
+            let told = self.card.write_all(&self.workers, at, &bytes);
             told.map_err(|e| self.explain(e.into(), &[]))?;
         }
         Ok(())
@@ -109,14 +116,11 @@ impl<C: HostLink> Device<C> {
 
     /// Reads the buffers of device prints of all workers.
     fn read_device_prints(&mut self) {
-        let Some(base) = self.map.dprint_buf else { return };
+        let Some(form) = Form::of(&self.map) else { return };
         for tile in self.workers.clone() {
-            let mut bytes = [0; metal::BYTES as usize];
-            let Some(()) = self.look(tile, base, &mut bytes) else { return };
-            let cycle = self.card.link().cycles();
-            for (core, buffer) in metal::CORES.into_iter().zip(bytes.chunks(metal::BUFFER_BYTES as usize)) {
-                self.prints.metal_load((tile, core), cycle, buffer);
-            }
+            let mut bytes = vec![0; form.bytes() as usize];
+            let Some(()) = self.look(tile, form.base(), &mut bytes) else { return };
+            self.prints.metal_load(tile, self.card.link().cycles(), &bytes);
         }
     }
 
@@ -140,7 +144,7 @@ impl<C: HostLink> Device<C> {
 }
 
 /// The error for two kernels that records could not tell apart.
-fn same_number(kernel: &KernelImage) -> ElfError {
-    let found = format!("number {:#x}, which another kernel of this device has", kernel.print_number());
-    ElfError::new(kernel.name(), format!("symbol {BINDING_SYMBOL}"), found, "a number of its own; change a text of it")
+fn same_number(kernel: &KernelImage, number: u32) -> ElfError {
+    let found = format!("number {number:#x}, which another kernel of this device has");
+    ElfError::new(kernel.name(), "texts of its prints", found, "a number of its own; change a text of it")
 }

@@ -17,6 +17,7 @@ use tilework_abi::l1::MemoryMap;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 use tilework_driver::CodeNote;
 use tilework_lines::{self as symbols, SourceLocation};
+use tilework_prints::device_print;
 use tilework_riscv::{Insn, Op, encode};
 
 /// The places that a firmware file names for its parts.
@@ -219,6 +220,8 @@ pub struct KernelImage {
     binding: Option<usize>,
     /// Its prints, if it has any.
     prints: Option<Arc<KernelPrints>>,
+    /// The texts of its device prints, if it has any of tt-metal's later form.
+    device_texts: Option<Arc<device_print::Texts>>,
     /// What of its firmware it was linked with.
     imports: Imports,
     /// Hash of what is stored in L1, to tell kernels apart quickly.
@@ -358,6 +361,7 @@ impl KernelImage {
         };
         store_arguments(name, &data, &mut image, arguments, offset_of)?;
         let prints = KernelPrints::read(name, &data, offset_of)?;
+        let device_texts = super::device_texts(name, &data)?;
         let name = name.to_owned();
         let mut hasher = DefaultHasher::new();
         (processor.index(), base, &image).hash(&mut hasher);
@@ -365,9 +369,27 @@ impl KernelImage {
             // Kernels that differ in their texts only have the same image.
             prints.section().hash(&mut hasher);
         }
+        if let Some(texts) = &device_texts {
+            texts.hash(&mut hasher);
+        }
         let digest = hasher.finish();
         let (prints, image) = (prints.map(Arc::new), image.into());
-        Ok(Self { name, processor, link_base: base, image, fixes, local, binding, prints, imports, digest, elf: data })
+        let link_base = base;
+        let elf = data;
+        Ok(Self {
+            name,
+            processor,
+            link_base,
+            image,
+            fixes,
+            local,
+            binding,
+            prints,
+            device_texts,
+            imports,
+            digest,
+            elf,
+        })
     }
 
     /// A hash of what is stored in L1, the same in every process.
@@ -379,7 +401,7 @@ impl KernelImage {
         self.digest == other.digest
             && (self.processor, self.link_base, &self.image) == (other.processor, other.link_base, &other.image)
             && (&self.fixes, &self.local, self.binding) == (&other.fixes, &other.local, other.binding)
-            && self.prints == other.prints
+            && (&self.prints, &self.device_texts) == (&other.prints, &other.device_texts)
             && self.imports == other.imports
     }
 
@@ -416,6 +438,16 @@ impl KernelImage {
     /// The number by which its records name it.
     pub(crate) fn print_number(&self) -> u32 {
         low32(self.digest)
+    }
+    /// The texts of its device prints, if it has any.
+    pub(crate) fn device_texts(&self) -> Option<&Arc<device_print::Texts>> {
+        self.device_texts.as_ref()
+    }
+    /// The number by which its device prints name it (`watcher_kernel_ids` of its launch message);
+    /// 0 without any.
+    pub(crate) fn device_print_number(&self) -> u16 {
+        let [low, high, ..] = self.digest.to_le_bytes();
+        self.device_texts.as_ref().map_or(0, |_| u16::from_le_bytes([low, high]).max(1))
     }
     /// Whether it reads nothing of the firmware's local RAM.
     pub fn is_self_contained(&self) -> bool {

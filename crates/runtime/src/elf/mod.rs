@@ -22,7 +22,7 @@ pub(crate) use exports::Exports;
 pub use image::{FirmwareImage, KernelImage};
 pub(crate) use image::{Outline, symbol_address, symbol_size};
 pub use listing::{ListedFunction, ListedWord, list};
-pub(crate) use prints::KernelPrints;
+pub(crate) use prints::{KernelPrints, device_texts};
 pub(crate) use tilework_lines::initial_word;
 pub use tilework_lines::{SourceFrame, SourceLocation};
 

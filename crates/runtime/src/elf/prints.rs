@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::print::{self, BINDING_SYMBOL, BINDING_WORDS, Binding, SECTION};
 use tilework_abi::tensix::Processor;
-use tilework_prints::Texts;
+use tilework_prints::{Texts, device_print};
 
 /// What a kernel that prints has of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,4 +74,26 @@ impl KernelPrints {
         }
         Ok(())
     }
+}
+
+/// Sections of the texts of tt-metal's device prints.
+const DEVICE_STRINGS: &str = ".device_print_strings";
+const DEVICE_INFO: &str = ".device_print_strings_info";
+
+/// The texts of the device prints of file `name`, if it has any.
+///
+/// # Errors
+/// Sections that are not such texts.
+pub(crate) fn device_texts(name: &str, data: &[u8]) -> Result<Option<Arc<device_print::Texts>>, ElfError> {
+    let wrong = |found: String| ElfError::new(name, format!("section {DEVICE_INFO}"), found, "texts of device prints");
+    let file = object::File::parse(data).map_err(|e| wrong(e.to_string()))?;
+    let [info, strings] = [DEVICE_INFO, DEVICE_STRINGS].map(|name| file.section_by_name(name));
+    let (Some(info), Some(strings)) = (info, strings) else { return Ok(None) };
+    let section = |section: &object::Section<'_, '_>| {
+        let address = u32::try_from(section.address()).map_err(|_| wrong("an address beyond 32 bits".into()))?;
+        Ok((address, section.data().map_err(|e| wrong(e.to_string()))?.to_vec()))
+    };
+    let ((at, info), (strings_at, strings)) = (section(&info)?, section(&strings)?);
+    let texts = device_print::Texts::read((at, &info), (strings_at, &strings)).map_err(|e| wrong(e.to_string()))?;
+    Ok(Some(Arc::new(texts)).filter(|texts| !texts.is_empty()))
 }

@@ -15,7 +15,7 @@ use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES, LOW_END, MemoryMap, WORKER, b
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 use tilework_abi::{DRAM_ALIGN, L1_ALIGN};
-use tilework_prints::metal;
+use tilework_prints::{device_print, metal};
 
 /// The values of a memory map that the user gives; the others follow from the files and from the
 /// original's map.
@@ -36,6 +36,8 @@ pub struct MapValues {
     pub profiler_control: Option<u32>,
     /// See [`MemoryMap::dprint_buf`].
     pub dprint_buf: Option<u32>,
+    /// See [`MemoryMap::device_print_buf`].
+    pub device_print_buf: Option<u32>,
     /// See [`MemoryMap::kernel_config`].
     pub kernel_config: Option<u32>,
     /// See [`MemoryMap::kernel_config_size`].
@@ -123,6 +125,7 @@ pub(super) fn derive(outlines: &[Outline], file: &str, values: &MapValues) -> Re
         profiler_control: behind_mailbox(values.profiler_control, WORKER.profiler_control),
         prints: behind_mailbox(None, WORKER.prints),
         dprint_buf: values.dprint_buf.map(L1Addr::new),
+        device_print_buf: values.device_print_buf.map(L1Addr::new),
         kernel_config,
         kernel_config_size: values.kernel_config_size.unwrap_or(room),
         bank_table,
@@ -163,6 +166,7 @@ fn addresses(values: &MapValues) -> Vec<(String, Option<u32>, u32)> {
         ("go_index", values.go_index, 4),
         ("profiler_control", values.profiler_control, L1_ALIGN),
         ("dprint_buf", values.dprint_buf, 4),
+        ("device_print_buf", values.device_print_buf, 4),
         ("kernel_config", values.kernel_config, L1_ALIGN),
         ("bank_table", values.bank_table, 4),
         ("text_cache", values.text_cache, L1_ALIGN),
@@ -196,6 +200,10 @@ pub(super) fn check(
         if let Some(value) = value.filter(|v| !v.is_multiple_of(align)) {
             return Err(FirmwareError::map(file, field, format!("{value:#x}"), format!("a multiple of {align}")));
         }
+    }
+    if let (Some(_), Some(buffer)) = (map.dprint_buf, map.device_print_buf) {
+        let expected = "one of dprint_buf and device_print_buf: firmware has one form of device prints";
+        return Err(FirmwareError::map(file, "device_print_buf", format!("{buffer}"), expected));
     }
     if map.cb_stream > DONE_STREAM - cb::COUNT {
         let expected = format!(
@@ -259,6 +267,7 @@ fn areas(outlines: &[Outline], map: &MemoryMap, file: &str, values: &MapValues) 
         }
     }
     let dprint_bytes = map.dprint_buf.map_or(0, |_| metal::BYTES);
+    let device_print_bytes = map.device_print_buf.map_or(0, |_| device_print::BUFFER_BYTES);
     let of_map = [
         ("mailbox", values.mailbox, map.mailbox, MAILBOX_BYTES),
         ("launch", values.launch, map.launch, LAUNCH_BYTES),
@@ -266,6 +275,7 @@ fn areas(outlines: &[Outline], map: &MemoryMap, file: &str, values: &MapValues) 
         ("go_index", values.go_index, map.go_index, 4),
         ("profiler_control", values.profiler_control, map.profiler_control, 4 * core_timing::WORDS),
         ("dprint_buf", values.dprint_buf, map.dprint_buf.unwrap_or(map.data), dprint_bytes),
+        ("device_print_buf", values.device_print_buf, map.device_print_buf.unwrap_or(map.data), device_print_bytes),
         ("kernel_config", values.kernel_config, map.kernel_config, map.kernel_config_size),
         ("bank_table", values.bank_table, map.bank_table, bank_table::BYTES),
         ("text_cache", values.text_cache, map.text_cache, map.text_cache_size),

@@ -13,18 +13,24 @@
 //!
 //! Layouts: `tilework_abi::print`. Texts: `tilework_prints`.
 
+mod metal;
+
+pub(crate) use metal::Form;
+
 use crate::elf::KernelPrints;
 use crate::queue::MakeRoom;
+use metal::{Buffers, Said};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, L1Addr};
-use tilework_abi::convert::{u32_of, usize_of};
+use tilework_abi::convert::usize_of;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_abi::print::STRIDE;
 use tilework_abi::tensix::Processor;
 use tilework_driver::SeenStore;
-use tilework_prints::{Kind, Record, Ring, metal};
+use tilework_prints::device_print::Texts;
+use tilework_prints::{Kind, Record, Ring};
 
 /// Records that wait for the end of a program; more are counted as missed.
 const MOST_WAITING: usize = 1 << 20;
@@ -38,9 +44,9 @@ pub struct PrintLine {
     pub tile: NocXy,
     /// The core.
     pub core: Processor,
-    /// The kernel's file; [`DEVICE_PRINT`] for a device print of tt-metal.
+    /// The kernel's file; [`DEVICE_PRINT`] for a device print of tt-metal's form of streams.
     pub kernel: Arc<str>,
-    /// The source file and line of the call; without a name for a device print, which has none.
+    /// The source file and line of the call; without a name for such a device print, which has none.
     pub source: (String, u32),
     /// The condition that did not hold, of an assertion.
     pub condition: Option<String>,
@@ -48,14 +54,8 @@ pub struct PrintLine {
     pub text: String,
 }
 
-/// What stands for the kernel of a device print.
+/// What stands for the kernel of a device print that does not name it.
 pub const DEVICE_PRINT: &str = "DPRINT";
-
-/// The line of a device print.
-fn device_print((tile, core): Core, cycle: Cycle, text: String) -> PrintLine {
-    let (kernel, source) = (DEVICE_PRINT.into(), Default::default());
-    PrintLine { cycle, tile, core, kernel, source, condition: None, text }
-}
 
 /// The message of an assertion that did not hold.
 pub(crate) fn assertion(line: &PrintLine) -> String {
@@ -77,29 +77,18 @@ pub(crate) struct Rings {
     base: u32,
     rings: BTreeMap<Core, Ring>,
     waiting: Vec<(Core, Record)>,
-    /// Where the buffers of device prints begin, if they are known.
-    metal_base: Option<u32>,
-    metal: BTreeMap<Core, metal::Buffer>,
-    metal_lines: Vec<(Core, Cycle, String)>,
+    /// The buffers of device prints, if it is known where they are.
+    metal: Option<Buffers>,
+    said: Vec<(Core, Cycle, Said)>,
     missed: u64,
 }
 
 impl Rings {
-    /// Takes a store of any core to the buffers of device prints of its tile.
-    fn metal_store(&mut self, store: &SeenStore) {
-        let Some(offset) = self.metal_base.and_then(|base| store.address.checked_sub(base)) else { return };
-        let Some(&core) = metal::CORES.get(usize_of(u64::from(offset / metal::BUFFER_BYTES))) else { return };
-        let bytes = store.value.to_le_bytes();
-        let bytes = &bytes[..usize::from(store.bytes).min(bytes.len())];
-        let core = (store.tile, core);
-        let lines = self.metal.entry(core).or_default().store(offset % metal::BUFFER_BYTES, bytes);
-        self.metal_take(core, store.cycle, lines);
-    }
-
-    fn metal_take(&mut self, core: Core, cycle: Cycle, lines: Vec<String>) {
-        for line in lines {
-            match self.metal_lines.len() < MOST_WAITING {
-                true => self.metal_lines.push((core, cycle, line)),
+    /// Keeps what cores have said at a cycle.
+    fn keep(&mut self, cycle: Cycle, said: Vec<(Core, Said)>) {
+        for (core, said) in said {
+            match self.said.len() < MOST_WAITING {
+                true => self.said.push((core, cycle, said)),
                 false => self.missed += 1,
             }
         }
@@ -138,6 +127,9 @@ type LineCall = Box<dyn FnMut(&PrintLine)>;
 pub(crate) struct Prints {
     /// Kernels by number: file and texts.
     kernels: HashMap<u32, (Arc<str>, Arc<KernelPrints>)>,
+    /// Texts of device prints, of kernels by number and of firmware by core.
+    texts: HashMap<u16, (Arc<str>, Arc<Texts>)>,
+    firmware: BTreeMap<Processor, (Arc<str>, Arc<Texts>)>,
     rings: Arc<Mutex<Rings>>,
     /// Whether the chip shows stores; not known before the first kernel that prints.
     pub(crate) watched: Option<bool>,
@@ -175,14 +167,14 @@ impl Prints {
         })
     }
 
-    /// What the chip calls for every store to the buffers of device prints, which begin at `base`.
-    pub(crate) fn metal_sink(&self, base: L1Addr) -> tilework_driver::StoreSink {
-        self.lock().metal_base = Some(base.get());
+    /// What the chip calls for every store to the buffers of device prints.
+    pub(crate) fn metal_sink(&self, form: Form) -> tilework_driver::StoreSink {
+        self.lock().metal = Some(Buffers::new(form));
         let rings = Arc::clone(&self.rings);
         Box::new(move |store| {
-            if let Ok(mut rings) = rings.lock() {
-                rings.metal_store(store);
-            }
+            let Ok(mut rings) = rings.lock() else { return };
+            let said = rings.metal.as_mut().map(|buffers| buffers.store(store));
+            rings.keep(store.cycle, said.unwrap_or_default());
         })
     }
 
@@ -192,30 +184,34 @@ impl Prints {
         self.metal_watched.filter(|watched| *watched)?;
         let rings = Arc::clone(&self.rings);
         Some(Box::new(move || {
-            let Ok(mut rings) = rings.lock() else { return Vec::new() };
-            let Some(base) = rings.metal_base else { return Vec::new() };
-            let of = |(&(tile, core), buffer): (&Core, &mut metal::Buffer)| {
-                let number = metal::CORES.iter().position(|&other| other == core)?;
-                let at = L1Addr::new(base).offset(metal::BUFFER_BYTES * u32_of(number)).offset(metal::RPOS);
-                Some((tile, at, buffer.give_back()?))
-            };
-            rings.metal.iter_mut().filter_map(of).collect()
+            let mut rings = rings.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            rings.metal.as_mut().map_or_else(Vec::new, Buffers::room)
         }))
     }
 
-    /// Takes a buffer of device prints as it is on the chip at `cycle`.
-    pub(crate) fn metal_load(&self, core: Core, cycle: Cycle, bytes: &[u8]) {
+    /// Takes a tile's buffers of device prints as they are on the chip at `cycle`.
+    pub(crate) fn metal_load(&self, tile: NocXy, cycle: Cycle, bytes: &[u8]) {
         let mut rings = self.lock();
-        let lines = rings.metal.entry(core).or_default().load(bytes);
-        rings.metal_take(core, cycle, lines);
+        let said = rings.metal.as_mut().map(|buffers| buffers.load(tile, bytes));
+        rings.keep(cycle, said.unwrap_or_default());
     }
 
     /// Ends the lines of device prints that are not whole, when no more can come.
     pub(crate) fn metal_end(&self, cycle: Cycle) {
         let mut rings = self.lock();
-        let rest = |(&core, buffer): (&Core, &mut metal::Buffer)| Some((core, cycle, buffer.rest()?));
-        let mut rest: Vec<_> = rings.metal.iter_mut().filter_map(rest).collect();
-        rings.metal_lines.append(&mut rest);
+        let rest = rings.metal.as_mut().map(Buffers::rest);
+        rings.keep(cycle, rest.unwrap_or_default());
+    }
+
+    /// Gets to know the texts of a kernel's device prints; false if another one has the same number.
+    pub(crate) fn know_texts(&mut self, number: u16, name: &str, texts: &Arc<Texts>) -> bool {
+        let (_, known) = self.texts.entry(number).or_insert_with(|| (name.into(), Arc::clone(texts)));
+        **known == **texts
+    }
+
+    /// Gets to know the texts of a core's firmware.
+    pub(crate) fn know_firmware(&mut self, core: Processor, name: &str, texts: Arc<Texts>) {
+        self.firmware.insert(core, (name.into(), texts));
     }
 
     /// All cores that print, with the addresses of their rings.
@@ -238,10 +234,10 @@ impl Prints {
     pub(crate) fn tell(&mut self) -> Option<PrintLine> {
         let (waiting, device) = {
             let mut rings = self.lock();
-            (std::mem::take(&mut rings.waiting), std::mem::take(&mut rings.metal_lines))
+            (std::mem::take(&mut rings.waiting), std::mem::take(&mut rings.said))
         };
         let mut lines: Vec<PrintLine> = waiting.iter().map(|(core, record)| self.line(*core, record)).collect();
-        lines.extend(device.into_iter().map(|(core, cycle, text)| device_print(core, cycle, text)));
+        lines.extend(device.into_iter().map(|(core, cycle, said)| self.said(core, cycle, said)));
         // Stable: the lines of a core keep their order.
         lines.sort_by_key(|line| (line.cycle, line.tile, line.core));
         let mut failed = None;
@@ -258,7 +254,34 @@ impl Prints {
 
     /// Records that nobody has seen.
     pub(crate) fn missed(&self) -> u64 {
-        self.lock().missed
+        let rings = self.lock();
+        rings.missed + rings.metal.as_ref().map_or(0, |buffers| buffers.missed)
+    }
+
+    /// The line of a device print.
+    fn said(&self, (tile, core): Core, cycle: Cycle, said: Said) -> PrintLine {
+        let plain = |text| {
+            let (kernel, source) = (DEVICE_PRINT.into(), Default::default());
+            PrintLine { cycle, tile, core, kernel, source, condition: None, text }
+        };
+        let (kernel, by_kernel, text, values) = match said {
+            Said::Line(line) => return plain(line),
+            Said::Text { kernel, by_kernel, text, values } => (kernel, by_kernel, text, values),
+        };
+        let known = match by_kernel {
+            true => kernel.and_then(|number| self.texts.get(&number)),
+            false => self.firmware.get(&core),
+        };
+        let of = |(name, texts): &(Arc<str>, Arc<Texts>)| {
+            let text = texts.get(text?)?;
+            // Every line of a print server ends where its text does.
+            let shown = texts.show(text, &values);
+            let shown = shown.strip_suffix(r"\n").unwrap_or(&shown).to_owned();
+            let source = (text.file.clone(), text.line);
+            Some(PrintLine { kernel: Arc::clone(name), source, ..plain(shown) })
+        };
+        let unknown = || plain(format!("(text {text:?} of kernel {kernel:?}, which is not known)"));
+        known.and_then(of).unwrap_or_else(unknown)
     }
 
     fn line(&self, (tile, core): Core, record: &Record) -> PrintLine {
