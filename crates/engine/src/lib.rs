@@ -58,7 +58,7 @@ pub use machine::{Arithmetic, Held, How, Machine, Native, Wanted, Work};
 pub use observe::{Event, Flow, Observer, Output};
 pub use plan::Outline;
 pub use profile::Profile;
-pub use session::{Engine, Options, ProgramInfo, Rounding, RunResult, Session};
+pub use session::{Engine, Options, Placed, ProgramInfo, Rounding, RunResult, Session};
 pub use support::{Support, support};
 pub use tilework_native::NativeHost;
 pub use value::Value;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use tilework_model::ttnn::TensorRef;
 use tilework_ops::{self as ops, DType, Shape, Storage, Tensor};
 
-use crate::error::Reason;
+use crate::error::{OperationPlace, Reason};
 use crate::observe::Event;
 use crate::plan::Written;
 
@@ -106,6 +106,52 @@ pub trait Machine {
     /// # Errors
     /// An operation that cannot be done with these values; no room; a machine that stopped.
     fn operate(&mut self, work: &Work<'_, Self::Tensor>) -> Result<Vec<Self::Tensor>, Reason>;
+    /// Records what it carries out from here on, too, so that it can be replayed.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn begin_trace(&mut self) -> Result<(), Reason> {
+        Ok(())
+    }
+    /// Ends the record: its number, if there is one and it can be replayed.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn end_trace(&mut self) -> Result<Option<u64>, Reason> {
+        Ok(None)
+    }
+    /// Does again what was recorded, for the operation at `place`, after the arrays of `inputs`
+    /// (the first of each pair) have been written into the memory of the second ones. The results
+    /// are where they were, so nothing is done, and `false` returned, when one of `results` has a
+    /// name besides the caller's, or the record has made one of the inputs itself.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn replay(
+        &mut self,
+        trace: u64,
+        place: OperationPlace,
+        inputs: &[(&Self::Tensor, &Self::Tensor)],
+        results: &[&Self::Tensor],
+    ) -> Result<bool, Reason> {
+        let _ = (trace, place, inputs, results);
+        Ok(false)
+    }
+    /// Forgets a record.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn release(&mut self, trace: u64) -> Result<(), Reason> {
+        let _ = trace;
+        Ok(())
+    }
+    /// Waits for whatever it has not ended yet, at the end of a run.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn finish(&mut self) -> Result<(), Reason> {
+        Ok(())
+    }
 }
 
 /// Host arithmetic.

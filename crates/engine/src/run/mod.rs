@@ -3,9 +3,11 @@
 
 mod calls;
 mod pool;
+mod trace;
 
 use std::collections::{BTreeMap, HashMap};
 
+use tilework_model::ttnn::Op;
 use tilework_ops::mesh::Mesh;
 use tilework_ops::{self as ops, Tensor};
 
@@ -21,6 +23,7 @@ use crate::session::Options;
 use crate::value::Value;
 
 use pool::Pool;
+pub(crate) use trace::Traces;
 
 /// Result of a program.
 pub(crate) struct Finished<T> {
@@ -35,6 +38,9 @@ pub(crate) struct Runner<'r, 'm, M: Machine> {
     pub(crate) options: &'r Options,
     pub(crate) machine: &'r mut M,
     pub(crate) cache: &'r mut Cache<M::Tensor>,
+    pub(crate) traces: &'r mut Traces<M::Tensor>,
+    /// The trace that was recorded last, until the call that it is of keeps it.
+    pub(crate) recorded: Option<u64>,
     pub(crate) observer: &'r mut dyn Observer,
     pub(crate) ledger: Ledger,
     /// Number of operations and loop iterations that began.
@@ -94,10 +100,26 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
                 pool.free(tensor.global_id, &mut self.ledger);
             }
             self.write(step, results, pool).map_err(failed)?;
+            self.trace(step).map_err(failed)?;
             let after = Event { live_bytes: self.ledger.live(), ..event };
             if self.tell(&after, step, pool).map_err(failed)? == Flow::Stop {
                 return Err(failed(Reason::Stopped));
             }
+        }
+        Ok(())
+    }
+
+    /// Tells the machine where a trace begins and ends.
+    fn trace(&mut self, step: &Step<'m>) -> Result<(), Reason> {
+        match step.operation.op {
+            Op::BeginTraceCapture(_) => self.machine.begin_trace()?,
+            Op::EndTraceCapture(_) => {
+                if let Some(before) = self.recorded.take() {
+                    self.machine.release(before)?;
+                }
+                self.recorded = self.machine.end_trace()?;
+            }
+            _ => {}
         }
         Ok(())
     }
