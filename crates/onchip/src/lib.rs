@@ -16,9 +16,13 @@ mod families;
 mod grid;
 mod machine;
 mod placed;
+mod plan;
 mod recipe;
 mod record;
+mod trace;
 
-pub use machine::{OnChip, forecast};
+pub use machine::OnChip;
 pub use placed::{Placed, PlacedMark};
+pub use plan::forecast;
 pub use record::{Carried, Record, Stage as RecordedStage};
+pub use trace::TraceCounts;

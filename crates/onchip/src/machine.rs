@@ -3,34 +3,38 @@
 use std::rc::Rc;
 
 use tilework_driver::HostLink;
-use tilework_engine::{Event, How, Machine, Outline, Reason, Work};
-use tilework_model::ttnn::{Op, TensorRef};
+use tilework_engine::{How, Machine, OperationPlace, Reason, Work};
+use tilework_model::ttnn::TensorRef;
 use tilework_ops::{self as ops, DType, Shape, Tensor as Array};
-use tilework_runtime::tensor::{HostTensor, Layout, Tensor, TensorDesc, TensorSpec};
-use tilework_runtime::{Device, DeviceConfig, RuntimeError};
+use tilework_runtime::tensor::{HostTensor, Tensor, TensorDesc, TensorSpec};
+use tilework_runtime::{Blocking, Device, MemoryError, RuntimeError, TimeSlot};
 
 use crate::describe::{self, Wanted};
-use crate::families;
 use crate::placed::{Freed, Place, Placed};
-use crate::recipe::{At, Kernels, Recipe, Site, Task};
+use crate::plan::{plan, rows_of, spec_of};
+use crate::recipe::{At, Kernels, Recipe, Site};
 use crate::record::{Carried, Record, Stage};
+use crate::trace::{TraceCounts, Traces};
 
 /// A device that carries out the operations of a program.
 pub struct OnChip<C> {
-    device: Device<C>,
+    pub(crate) device: Device<C>,
     site: Site,
     kernels: Kernels,
     freed: Freed,
-    records: Vec<Record>,
+    pub(crate) records: Vec<Record>,
     /// Whether an operation without a recipe ends the run.
     strict: bool,
     failure: Option<RuntimeError>,
-    /// Bytes to and from the device since the operation began.
-    moved: [u64; 2],
+    /// What the operation under way has done, if there is one.
+    pub(crate) under_way: Option<Record>,
+    pub(crate) traces: Traces,
+    /// Stages whose times the dispatcher writes to the first slots, as record and stage.
+    timed: Vec<(usize, usize)>,
 }
 
 /// Why an operation was not done.
-enum Stopped {
+pub(crate) enum Stopped {
     /// The operation or the engine.
     Reason(Reason),
     /// The device.
@@ -56,7 +60,9 @@ impl<C: HostLink> OnChip<C> {
             records: Vec::new(),
             strict,
             failure: None,
-            moved: [0; 2],
+            under_way: None,
+            traces: Traces::default(),
+            timed: Vec::new(),
         }
     }
 
@@ -70,9 +76,15 @@ impl<C: HostLink> OnChip<C> {
         &mut self.device
     }
 
-    /// What became of the operations, in the order in which they were carried out.
+    /// What became of the operations, in the order in which they were carried out. Times of those
+    /// of a run are there when it has ended.
     pub fn records(&self) -> &[Record] {
         &self.records
+    }
+
+    /// What became of its traces.
+    pub fn traces(&self) -> &TraceCounts {
+        &self.traces.counts
     }
 
     /// What stopped the device, if something did.
@@ -80,10 +92,17 @@ impl<C: HostLink> OnChip<C> {
         self.failure.take()
     }
 
-    /// Gives back the memory of tensors that have no name any more.
+    /// Gives back the memory of tensors that have no name any more. What a trace may refer to waits
+    /// until it is released.
     fn tidy(&mut self) -> Result<(), RuntimeError> {
         let freed = std::mem::take(&mut *self.freed.borrow_mut());
-        freed.iter().try_for_each(|tensor| self.device.free_tensor(tensor))
+        for tensor in freed {
+            match self.device.free_tensor(&tensor) {
+                Err(RuntimeError::Memory(MemoryError::Pinned { .. })) => self.freed.borrow_mut().push(tensor),
+                freed => freed?,
+            }
+        }
+        Ok(())
     }
 
     fn stopped(&mut self, why: Stopped) -> Reason {
@@ -97,15 +116,75 @@ impl<C: HostLink> OnChip<C> {
         }
     }
 
-    /// Writes an array to new memory.
+    /// Waits until all that was enqueued has ended, and notes when it ran.
+    fn settle(&mut self) -> Result<(), RuntimeError> {
+        self.device.finish()?;
+        for (index, (record, stage)) in std::mem::take(&mut self.timed).into_iter().enumerate() {
+            let Some(slot) = TimeSlot::new(index) else { break };
+            let times = self.device.times(slot)?;
+            // That of the operation under way comes next.
+            let record = self.records.get_mut(record).or(self.under_way.as_mut());
+            if let Some(stage) = record.and_then(|record| record.stages.get_mut(stage)) {
+                stage.times = Some(times);
+            }
+        }
+        Ok(())
+    }
+
+    /// Enqueues a stage of the operation under way. Outside of operations nothing is noted.
+    pub(crate) fn stage<T>(
+        &mut self,
+        stage: Stage,
+        enqueue: impl FnOnce(&mut Device<C>, TimeSlot) -> Result<(T, bool), RuntimeError>,
+    ) -> Result<T, RuntimeError> {
+        if self.timed.len() == TimeSlot::COUNT {
+            self.settle()?;
+        }
+        let Some(slot) = TimeSlot::new(self.timed.len()) else { return Err(RuntimeError::NoQueue) };
+        let (value, timed) = enqueue(&mut self.device, slot)?;
+        if let Some(record) = &mut self.under_way {
+            if timed {
+                self.timed.push((self.records.len(), record.stages.len()));
+            }
+            record.stages.push(stage);
+        }
+        Ok(value)
+    }
+
+    /// Writes an array to new memory. Nothing waits for that.
     fn put(&mut self, array: &Array, desc: &TensorDesc, name: &str) -> Result<Placed, Stopped> {
         self.tidy()?;
         let tensor = self.device.create_tensor(name, desc)?;
         let placed = Placed::new(Place::Device(Box::new(tensor.clone())), &self.freed);
-        let host = host_tensor(array)?;
-        self.device.write_tensor(&tensor, &host)?;
-        self.moved[0] += tensor.spec.bytes() as u64;
+        self.write(array, &tensor)?;
         Ok(placed)
+    }
+
+    /// Writes an array to a tensor of the device.
+    pub(crate) fn write(&mut self, array: &Array, tensor: &Tensor) -> Result<(), Stopped> {
+        self.traces.breaks("an array of the host is written to the device in it");
+        let pages = tensor.spec.encode(&host_tensor(array)?, 0.0).map_err(RuntimeError::from)?;
+        self.stage(Stage::transfer("write"), |device, slot| {
+            device.enqueue_timed(slot, |device| device.enqueue_write_buffer(&tensor.buffer, &pages, Blocking::No))
+        })?;
+        if let Some(record) = &mut self.under_way {
+            record.written += tensor.spec.bytes() as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads a tensor of the device, behind everything that was enqueued.
+    fn read(&mut self, tensor: &Tensor) -> Result<Array, Stopped> {
+        self.traces.breaks("a tensor of the device is read in it");
+        let read = self.stage(Stage::transfer("read"), |device, slot| {
+            device.enqueue_timed(slot, |device| device.enqueue_read_buffer(&tensor.buffer, Blocking::No))
+        })?;
+        let pages = self.device.wait_for_read(read)?;
+        if let Some(record) = &mut self.under_way {
+            record.read += tensor.spec.bytes() as u64;
+        }
+        let host = tensor.spec.decode(&pages, tensor.spec.host_dtype()).map_err(RuntimeError::from)?;
+        array_of(&host, tensor.spec.dtype()).map_err(op)
     }
 
     /// Puts an array where a program wants it.
@@ -122,10 +201,7 @@ impl<C: HostLink> OnChip<C> {
     fn array(&mut self, placed: &Placed, as_type: Option<DType>) -> Result<Array, Stopped> {
         let array = match placed.place() {
             Place::Host(array) => array.clone(),
-            Place::Device(tensor) => {
-                self.moved[1] += tensor.spec.bytes() as u64;
-                array_of(&self.device.read_tensor(tensor)?, tensor.spec.dtype()).map_err(op)?
-            }
+            Place::Device(tensor) => self.read(tensor)?,
         };
         Ok(match as_type {
             Some(dtype) if dtype != array.dtype() => ops::typecast(&array, dtype),
@@ -133,19 +209,17 @@ impl<C: HostLink> OnChip<C> {
         })
     }
 
-    fn carry_out(&mut self, work: &Work<'_, Placed>) -> Result<(Vec<Placed>, Carried, Vec<Stage>), Stopped> {
+    fn carry_out(&mut self, work: &Work<'_, Placed>) -> Result<(Vec<Placed>, Carried), Stopped> {
         match work.how {
             How::Pass(dtype) => {
-                let (placed, carried, stages) = self.pass(work, dtype)?;
-                Ok((vec![placed], carried, stages))
+                let (placed, carried) = self.pass(work, dtype)?;
+                Ok((vec![placed], carried))
             }
             How::Compute(arithmetic) => match self.plan(work) {
-                Ok((recipe, descs)) => {
-                    let (results, stages) = self.follow(&recipe, &descs, work)?;
-                    Ok((results, Carried::Chip, stages))
-                }
+                Ok((recipe, descs)) => Ok((self.follow(&recipe, &descs, work)?, Carried::Chip)),
                 Err(why) => {
                     self.allow(&why)?;
+                    self.traces.breaks("an operation of the host is in it");
                     let reads = work.operands.iter().zip(work.reads);
                     let types = |described: &TensorRef| DType::from(described.desc.dtype());
                     let arrays = reads.map(|(placed, described)| self.array(placed, Some(types(described))));
@@ -153,7 +227,7 @@ impl<C: HostLink> OnChip<C> {
                     let made = arithmetic(&arrays.iter().collect::<Vec<_>>()).map_err(Stopped::Reason)?;
                     let results = made.into_iter().zip(&work.results);
                     let placed = results.map(|(array, wanted)| self.place(array, wanted.tensor));
-                    Ok((placed.collect::<Result<_, _>>()?, why, Vec::new()))
+                    Ok((placed.collect::<Result<_, _>>()?, why))
                 }
             },
         }
@@ -183,7 +257,7 @@ impl<C: HostLink> OnChip<C> {
         recipe: &Recipe,
         results: &[TensorDesc],
         work: &Work<'_, Placed>,
-    ) -> Result<(Vec<Placed>, Vec<Stage>), Stopped> {
+    ) -> Result<Vec<Placed>, Stopped> {
         let there = work.operands.iter().map(|placed| self.bring(placed)).collect::<Result<Vec<_>, _>>()?;
         self.tidy()?;
         let freed = Rc::clone(&self.freed);
@@ -194,28 +268,31 @@ impl<C: HostLink> OnChip<C> {
         let made = results.iter().zip(&work.results).map(|(desc, wanted)| create(desc, &name(wanted.tensor)));
         let (made, placed): (Vec<Tensor>, Vec<Placed>) = made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let scratch = recipe.scratch.iter().map(|desc| create(desc, "scratch"));
-        let (scratch, _kept): (Vec<Tensor>, Vec<Placed>) = scratch.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let (scratch, kept): (Vec<Tensor>, Vec<Placed>) = scratch.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let operands: Vec<&Tensor> = there.iter().filter_map(|placed| placed.on_device()).collect();
         let at = At { operands: &operands, scratch: &scratch, results: &made, kernels: &self.kernels };
         let programs = recipe.stages.iter().map(|build| build(&at)).collect::<Result<Vec<_>, _>>()?;
-        let report = self.device.run(&programs)?;
-        let stages = report.programs.into_iter().map(|program| {
-            let cycles = program.cycles();
-            Stage { name: program.name, cores: program.cores, cycles }
-        });
-        Ok((placed, stages.collect()))
+        for program in &programs {
+            let stage = Stage { name: program.name.clone(), cores: 0, times: None };
+            let cores = self.stage(stage, |device, slot| device.enqueue_program_timed(program, slot))?;
+            let stage = self.under_way.as_mut().and_then(|record| record.stages.last_mut());
+            stage.into_iter().for_each(|stage| stage.cores = cores);
+        }
+        let made: Vec<Placed> = placed.iter().chain(&kept).cloned().collect();
+        self.traces.ran(programs, there.iter(), &made);
+        Ok(placed)
     }
 
     /// A tensor on the device: an array of the host is written to it first, in rows.
     fn bring(&mut self, placed: &Placed) -> Result<Placed, Stopped> {
         match placed.place() {
             Place::Device(_) => Ok(placed.clone()),
-            Place::Host(array) => self.put(&array.clone(), &rows_of(array.dtype(), array.shape().dims()), "brought"),
+            Place::Host(array) => self.put(array, &rows_of(array.dtype(), array.shape().dims()), "brought"),
         }
     }
 
     /// Passes a tensor on: in another layout, memory or element type.
-    fn pass(&mut self, work: &Work<'_, Placed>, dtype: DType) -> Result<(Placed, Carried, Vec<Stage>), Stopped> {
+    fn pass(&mut self, work: &Work<'_, Placed>, dtype: DType) -> Result<(Placed, Carried), Stopped> {
         let (Some(&operand), Some(wanted)) = (work.operands.first(), work.results.first()) else {
             return Err(Stopped::Reason(Reason::Value("nothing is passed on".into())));
         };
@@ -223,36 +300,29 @@ impl<C: HostLink> OnChip<C> {
         match (operand.place(), &place) {
             (Place::Device(tensor), Ok(Wanted::Device(desc))) => {
                 if TensorSpec::new(desc).is_ok_and(|spec| spec == tensor.spec) {
-                    return Ok((operand.clone(), Carried::Moved, Vec::new()));
+                    return Ok((operand.clone(), Carried::Moved));
                 }
                 let why = match self.plan(work) {
                     Ok((recipe, descs)) => {
-                        let (mut results, stages) = self.follow(&recipe, &descs, work)?;
+                        let mut results = self.follow(&recipe, &descs, work)?;
                         let placed = results.pop().ok_or(Stopped::Reason(Reason::Value("no result".into())))?;
-                        return Ok((placed, Carried::Chip, stages));
+                        return Ok((placed, Carried::Chip));
                     }
                     Err(why) => why,
                 };
                 self.allow(&why)?;
                 let array = self.array(operand, Some(dtype))?;
-                Ok((self.place(array, wanted.tensor)?, why, Vec::new()))
+                Ok((self.place(array, wanted.tensor)?, why))
             }
             (Place::Host(array), Ok(Wanted::Host)) => {
                 let array = ops::typecast(array, dtype);
-                Ok((Placed::new(Place::Host(array), &self.freed), Carried::Stated, Vec::new()))
+                Ok((Placed::new(Place::Host(array), &self.freed), Carried::Stated))
             }
             _ => {
                 let array = self.array(operand, Some(dtype))?;
-                Ok((self.place(array, wanted.tensor)?, Carried::Moved, Vec::new()))
+                Ok((self.place(array, wanted.tensor)?, Carried::Moved))
             }
         }
-    }
-
-    /// Notes what became of an operation.
-    fn record(&mut self, event: &Event<'_>, carried: Carried, stages: Vec<Stage>, began: u64) {
-        let [written, read] = std::mem::take(&mut self.moved);
-        let cycles = self.device.chip().cycles() - began;
-        self.records.push(Record { place: event.place(), carried, stages, cycles, written, read });
     }
 }
 
@@ -280,87 +350,39 @@ impl<C: HostLink> Machine for OnChip<C> {
     }
 
     fn operate(&mut self, work: &Work<'_, Placed>) -> Result<Vec<Placed>, Reason> {
-        self.moved = [0; 2];
-        let began = self.device.chip().cycles();
-        let (placed, carried, stages) = self.carry_out(work).map_err(|why| self.stopped(why))?;
-        self.record(work.event, carried, stages, began);
+        self.under_way = Some(Record::at(work.event.place()));
+        let carried_out = self.carry_out(work);
+        let record = self.under_way.take();
+        let (placed, carried) = carried_out.map_err(|why| self.stopped(why))?;
+        self.records.extend(record.map(|record| Record { carried, ..record }));
         Ok(placed)
     }
-}
 
-/// Who would carry out the operations of a program on a device that is opened so.
-pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Vec<(&'o Outline<'m>, Carried)> {
-    let site = Site::of(config);
-    let carried = outline.iter().filter(|outline| outline.carried);
-    carried.map(|outline| (outline, foreseen(outline, &site))).collect()
-}
-
-/// The recipe of an operation and what its results are, or why the host computes it. Without
-/// operands, one cannot be brought to the device.
-fn plan(
-    op: &Op,
-    operands: Option<&[&TensorSpec]>,
-    results: &[&TensorRef],
-    site: &Site,
-) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
-    let absent = |why: String| Carried::Host(why);
-    let mut descs = Vec::new();
-    for tensor in results {
-        match describe::wanted(&tensor.desc).map_err(absent)? {
-            Wanted::Host => return Err(Carried::Stated),
-            Wanted::Device(desc) => descs.push(desc),
-        }
+    fn begin_trace(&mut self) -> Result<(), Reason> {
+        self.traces.begin();
+        Ok(())
     }
-    let specs = descs.iter().map(|desc| TensorSpec::new(desc).map_err(|e| absent(e.to_string())));
-    let specs = specs.collect::<Result<Vec<_>, _>>()?;
-    let operands = operands.ok_or_else(|| absent("an operand that the device has no form for".into()))?;
-    if let Op::Constant(_) = op {
-        return Err(Carried::Moved);
-    }
-    let task = Task { operands, results: &specs, site };
-    Ok((families::plan(op, &task).map_err(absent)?, descs))
-}
 
-/// How an array of the host is brought to the device: in rows.
-fn rows_of(dtype: DType, dims: &[usize]) -> TensorDesc {
-    let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
-    TensorDesc::new(dims.to_vec()).dtype(dtype).layout(Layout::RowMajor)
-}
-
-/// What a tensor is on the device, or will be when it is brought there.
-fn spec_of(placed: &Placed) -> Option<TensorSpec> {
-    match placed.place() {
-        Place::Device(tensor) => Some(tensor.spec.clone()),
-        Place::Host(array) => TensorSpec::new(&rows_of(array.dtype(), array.shape().dims())).ok(),
+    fn end_trace(&mut self) -> Result<Option<u64>, Reason> {
+        self.capture().map_err(|error| self.stopped(error.into()))
     }
-}
 
-/// Who will carry an operation out.
-fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
-    let on_device = |tensor: &&TensorRef| match describe::wanted(&tensor.desc) {
-        Ok(Wanted::Device(desc)) => TensorSpec::new(&desc).ok(),
-        Ok(Wanted::Host) | Err(_) => None,
-    };
-    if outline.passes {
-        let first = |list: &[&TensorRef]| list.first().and_then(on_device);
-        match (first(&outline.reads), first(&outline.writes)) {
-            (None, None) => return Carried::Stated,
-            (None, _) | (_, None) => return Carried::Moved,
-            (Some(from), Some(to)) if from == to => return Carried::Moved,
-            _ => {}
-        }
+    fn replay(
+        &mut self,
+        trace: u64,
+        place: OperationPlace,
+        inputs: &[(&Placed, &Placed)],
+        results: &[&Placed],
+    ) -> Result<bool, Reason> {
+        self.replay_captured(trace, place, inputs, results).map_err(|why| self.stopped(why))
     }
-    let brought = |tensor: &&TensorRef| {
-        let lengths = tensor.desc.shape.iter().map(|&n| usize::try_from(n));
-        let dims = lengths.collect::<Result<Vec<_>, _>>().ok()?;
-        TensorSpec::new(&rows_of(DType::from(tensor.desc.dtype()), &dims)).ok()
-    };
-    let reads: Option<Vec<TensorSpec>> =
-        outline.reads.iter().map(|tensor| on_device(tensor).or_else(|| brought(tensor))).collect();
-    let operands: Option<Vec<&TensorSpec>> = reads.as_ref().map(|specs| specs.iter().collect());
-    match plan(&outline.operation.op, operands.as_deref(), &outline.writes, site) {
-        Ok(_) => Carried::Chip,
-        Err(carried) => carried,
+
+    fn release(&mut self, trace: u64) -> Result<(), Reason> {
+        self.release_captured(trace).map_err(|error| self.stopped(error.into()))
+    }
+
+    fn finish(&mut self) -> Result<(), Reason> {
+        self.settle().map_err(|error| self.stopped(error.into()))
     }
 }
 
@@ -374,8 +396,7 @@ fn op(error: ops::OpError) -> Stopped {
 }
 
 fn host_tensor(array: &Array) -> Result<HostTensor, RuntimeError> {
-    let dtype = match array.dtype() {
-        DType::Bool => DType::U8,
+    let dtype = match describe::held(array.dtype()) {
         dtype if dtype.is_block() => DType::F32,
         dtype => dtype,
     };

@@ -28,15 +28,28 @@ impl Carried {
     }
 }
 
-/// A program of the chip that was part of an operation.
+/// A part of an operation: a program of the chip, or a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stage {
-    /// Its name.
+    /// The program's name; `write` or `read` of a transfer.
     pub name: String,
-    /// Cores that it ran on.
+    /// Cores that it ran on; none of a transfer.
     pub cores: usize,
-    /// Cycles from its first to its last command, where the dispatcher wrote them down.
-    pub cycles: Option<Cycle>,
+    /// The dispatcher's clock before it and after its end, where it wrote them down. A program's
+    /// time begins when the one before it has ended.
+    pub times: Option<[Cycle; 2]>,
+}
+
+impl Stage {
+    /// A transfer.
+    pub(crate) fn transfer(name: &str) -> Self {
+        Self { name: name.into(), cores: 0, times: None }
+    }
+
+    /// Cycles that it took.
+    pub fn cycles(&self) -> Option<Cycle> {
+        self.times.map(|[start, end]| end.saturating_sub(start))
+    }
 }
 
 /// An operation that was carried out.
@@ -46,10 +59,8 @@ pub struct Record {
     pub place: OperationPlace,
     /// By whom.
     pub carried: Carried,
-    /// Its programs, in order.
+    /// Its transfers and programs, in order.
     pub stages: Vec<Stage>,
-    /// Cycles of the chip from its beginning to its end, with transfers.
-    pub cycles: Cycle,
     /// Bytes that were written to the device for it.
     pub written: u64,
     /// Bytes that were read from the device for it.
@@ -57,8 +68,25 @@ pub struct Record {
 }
 
 impl Record {
+    /// An operation that begins.
+    pub(crate) fn at(place: OperationPlace) -> Self {
+        Self { place, carried: Carried::Moved, stages: Vec::new(), written: 0, read: 0 }
+    }
+
+    /// The dispatcher's clock before its first stage and after its last.
+    pub fn times(&self) -> Option<[Cycle; 2]> {
+        let mut times = self.stages.iter().filter_map(|stage| stage.times);
+        let [start, end] = times.next()?;
+        Some([start, times.next_back().map_or(end, |[_, end]| end)])
+    }
+
+    /// Cycles from its beginning to its end, with transfers.
+    pub fn cycles(&self) -> Cycle {
+        self.times().map_or(0, |[start, end]| end.saturating_sub(start))
+    }
+
     /// Cycles of its programs.
     pub fn busy(&self) -> Cycle {
-        self.stages.iter().filter_map(|stage| stage.cycles).sum()
+        self.stages.iter().filter(|stage| stage.cores > 0).filter_map(Stage::cycles).sum()
     }
 }
