@@ -5,7 +5,7 @@ use super::{native, run};
 use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
-use tilework_engine::{Engine, Held, Machine, Native, Options, Reason, Rounding, Work};
+use tilework_engine::{Engine, Held, Machine, Native, OperationPlace, Options, Reason, Rounding, Work};
 use tilework_model::Model;
 use tilework_model::ttnn::TensorRef;
 use tilework_onchip::{Carried, OnChip, Placed, PlacedMark, forecast};
@@ -36,6 +36,16 @@ pub enum AnyTensor {
 pub enum AnyMark {
     Native(<Tensor as Held>::Mark),
     Chip(PlacedMark),
+}
+
+impl AnyTensor {
+    /// One of a run on the chip.
+    fn placed(&self) -> Option<&Placed> {
+        match self {
+            Self::Chip(placed) => Some(placed),
+            Self::Native(_) => None,
+        }
+    }
 }
 
 impl Held for AnyTensor {
@@ -122,6 +132,45 @@ impl Machine for AnyMachine {
                 let made = own.map_or_else(foreign, |work| chip.operate(&work))?;
                 Ok(made.into_iter().map(AnyTensor::Chip).collect())
             }
+        }
+    }
+    fn begin_trace(&mut self) -> Result<(), Reason> {
+        match self {
+            Self::Native(native) => native.begin_trace(),
+            Self::Chip(chip) => chip.begin_trace(),
+        }
+    }
+    fn end_trace(&mut self) -> Result<Option<u64>, Reason> {
+        match self {
+            Self::Native(native) => native.end_trace(),
+            Self::Chip(chip) => chip.end_trace(),
+        }
+    }
+    fn replay(
+        &mut self,
+        trace: u64,
+        place: OperationPlace,
+        inputs: &[(&AnyTensor, &AnyTensor)],
+        results: &[&AnyTensor],
+    ) -> Result<bool, Reason> {
+        let Self::Chip(chip) = self else { return Ok(false) };
+        let pairs = inputs.iter().map(|(from, to)| Some((from.placed()?, to.placed()?))).collect::<Option<Vec<_>>>();
+        let results = results.iter().map(|tensor| tensor.placed()).collect::<Option<Vec<_>>>();
+        match (pairs, results) {
+            (Some(inputs), Some(results)) => chip.replay(trace, place, &inputs, &results),
+            _ => foreign(),
+        }
+    }
+    fn release(&mut self, trace: u64) -> Result<(), Reason> {
+        match self {
+            Self::Native(native) => native.release(trace),
+            Self::Chip(chip) => chip.release(trace),
+        }
+    }
+    fn finish(&mut self) -> Result<(), Reason> {
+        match self {
+            Self::Native(native) => native.finish(),
+            Self::Chip(chip) => chip.finish(),
         }
     }
 }

@@ -129,7 +129,7 @@ impl Operation {
         let programs = record.stages.iter().map(|stage| Program {
             name: stage.name.clone(),
             cores: stage.cores,
-            cycles: stage.cycles,
+            cycles: stage.cycles(),
         });
         Self {
             program: record.place.program,
@@ -137,7 +137,7 @@ impl Operation {
             kind: record.place.kind,
             loc: record.place.loc.clone(),
             carried: record.carried.name(),
-            cycles: record.cycles,
+            cycles: record.cycles(),
             written: record.written,
             read: record.read,
             programs: programs.collect(),
