@@ -190,3 +190,26 @@ fn a_model_runs_on_the_chip() {
     let matmuls = chip["operations"].as_array().unwrap().iter().filter(|op| op["programs"][0]["name"] == "matmul");
     assert!(matmuls.count() > 0, "{}", chip["operations"]);
 }
+
+/// Runs after the first find its programs, replay the file's traces, and give the same.
+#[test]
+fn a_model_runs_again_and_again() {
+    let out = common::folder();
+    let run = |more: &[&str]| {
+        let (file, folder) = (model("0.1.3/trace.ttnn"), path(out.path(), "out"));
+        let mut args = vec!["run", &file, "--input", "0=random:3", "--out", &folder, "--report", "json"];
+        args.extend(more);
+        let report: Value = serde_json::from_str(&tilework(&args).code(0).stdout).expect("one JSON object");
+        (report, read_npy::<f32>(&out.path().join("out/out0.npy")))
+    };
+    let (once, first) = run(&["--engine", "chip"]);
+    let (often, last) = run(&["--engine", "chip", "--repeat", "4"]);
+    assert_eq!(first, last);
+    assert!(once.get("repeat").is_none() && once["chip"]["traces"]["captured"] == 1, "{once}");
+    let (repeat, traces) = (&often["repeat"], &often["chip"]["traces"]);
+    assert_eq!((&repeat["runs"], &traces["captured"], &traces["replays"]), (&4.into(), &1.into(), &3.into()));
+    assert!(repeat["steady_cycles"].as_u64() < repeat["first_cycles"].as_u64(), "{repeat}");
+    assert_eq!(often["chip"]["cache_misses"], once["chip"]["cache_misses"]);
+    let (native, _) = run(&["--repeat", "2"]);
+    assert!(native["repeat"]["steady_seconds"].is_f64() && native["repeat"].get("steady_cycles").is_none(), "{native}");
+}

@@ -82,6 +82,11 @@ impl<C: HostLink> OnChip<C> {
         &self.records
     }
 
+    /// Forgets what became of the operations before a run begins.
+    pub fn forget_records(&mut self) {
+        self.records.clear();
+    }
+
     /// What became of its traces.
     pub fn traces(&self) -> &TraceCounts {
         &self.traces.counts

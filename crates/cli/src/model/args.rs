@@ -80,9 +80,13 @@ pub struct ModelRunArgs {
     /// folder.
     #[arg(long, value_name = "N|all", value_parser = parse_dump)]
     pub dump_op: Option<DumpOp>,
-    /// Print the time of each operation and of each kind.
+    /// Print the time of each operation and of each kind; on the chip its cycles.
     #[arg(long)]
     pub profile: bool,
+    /// Run it so often with the same inputs, which are brought to the device once. The report has
+    /// the first run and the usual one of the others, and is about the last in all else.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub repeat: NonZeroUsize,
 }
 
 /// What a compiled model is compared with.

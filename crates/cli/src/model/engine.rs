@@ -5,6 +5,7 @@ use super::{native, run};
 use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
+use tilework_driver::HostLink;
 use tilework_engine::{Engine, Held, Machine, Native, OperationPlace, Options, Reason, Rounding, Work};
 use tilework_model::Model;
 use tilework_model::ttnn::TensorRef;
@@ -176,6 +177,22 @@ impl Machine for AnyMachine {
 }
 
 impl AnyMachine {
+    /// Forgets what became of operations, and gives the chip's time if it is one.
+    pub fn begin_run(&mut self) -> Option<u64> {
+        if let Self::Chip(chip) = self {
+            chip.forget_records();
+        }
+        self.cycles()
+    }
+
+    /// The chip's time.
+    pub fn cycles(&self) -> Option<u64> {
+        match self {
+            Self::Native(_) => None,
+            Self::Chip(chip) => Some(chip.device().chip().cycles()),
+        }
+    }
+
     /// Its name in reports.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::io::Write;
 use tilework_driver::HostLink;
 use tilework_model::ttnn::OpKind;
-use tilework_onchip::{Carried, Record};
+use tilework_onchip::{Carried, Record, TraceCounts};
 
 /// What the chip did. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
@@ -25,6 +25,11 @@ pub struct ChipReport {
     host: usize,
     /// Which these were.
     by_host: Vec<ByHost>,
+    /// Programs that were found in the cache, and those that were lowered.
+    cache_hits: u64,
+    cache_misses: u64,
+    /// Traces of the file: captured, replayed, and why others were not captured.
+    traces: Traces,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     operations: Vec<Operation>,
 }
@@ -36,6 +41,15 @@ struct ByHost {
     operation: usize,
     kind: OpKind,
     why: String,
+}
+
+/// What became of the file's traces.
+#[derive(Serialize, Debug)]
+struct Traces {
+    captured: u64,
+    replays: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_captured: Vec<String>,
 }
 
 /// An operation and what it took.
@@ -78,6 +92,8 @@ impl ChipReport {
             }),
             _ => None,
         });
+        let cache = chip.device().statistics().cache;
+        let TraceCounts { captured, replays, not_captured } = chip.traces().clone();
         Some(Self {
             board: chip.device().board().name(),
             cycles: chip.device().chip().cycles(),
@@ -87,6 +103,9 @@ impl ChipReport {
             stated: count("stated"),
             host: count("host"),
             by_host: by_host.collect(),
+            cache_hits: cache.hits,
+            cache_misses: cache.misses,
+            traces: Traces { captured, replays, not_captured },
             operations: records.iter().filter(|_| all).map(Operation::of).collect(),
         })
     }
@@ -94,6 +113,12 @@ impl ChipReport {
     pub fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "  board            {}", self.board)?;
         writeln!(out, "  cycles           {}, {} of them in programs of operations", self.cycles, self.program_cycles)?;
+        writeln!(out, "  program cache    {} hits, {} misses", self.cache_hits, self.cache_misses)?;
+        let Traces { captured, replays, not_captured } = &self.traces;
+        if captured + replays > 0 || !not_captured.is_empty() {
+            writeln!(out, "  traces           {captured} captured, {replays} replays")?;
+        }
+        not_captured.iter().try_for_each(|why| writeln!(out, "    not captured: {why}"))?;
         let Self { chip, moved, stated, host, .. } = self;
         writeln!(
             out,
@@ -113,7 +138,8 @@ impl ChipReport {
             let place = format!("{}.{}", operation.program, operation.operation);
             let programs = operation.programs.iter().map(|program| {
                 let cycles = program.cycles.map_or_else(|| "?".to_owned(), |cycles| cycles.to_string());
-                format!("{} {cycles} on {}", program.name, program.cores)
+                let on = if program.cores == 0 { String::new() } else { format!(" on {}", program.cores) };
+                format!("{} {cycles}{on}", program.name)
             });
             let (kind, bytes) = (operation.kind.name(), operation.written + operation.read);
             let programs = programs.collect::<Vec<_>>().join(", ");

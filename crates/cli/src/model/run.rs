@@ -44,14 +44,21 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let read: Vec<PathBuf> = crate::inputs::files(&args.input).chain([args.program.clone()]).collect();
     targets.prepare(&read)?;
     let dump = own.dump_op.map(|which| Dump { which, folder: args.out.clone() });
-    let mut watch = Profile::new(Watch::new(program, info.operations, dump));
-    let run_started = Instant::now();
-    let ran = session.run(program, inputs, &mut watch);
-    let run_seconds = run_started.elapsed().as_secs_f64();
-    if let Some(failure) = watch.inner.failure.take() {
-        return Err(failure);
-    }
-    let mut ran = ran.map_err(failure)?;
+    let placed = session.place(program, inputs).map_err(failure)?;
+    let mut runs = Runs::default();
+    let (mut ran, watch) = loop {
+        let mut watch = Profile::new(Watch::new(program, info.operations, dump.clone()));
+        let began = (Instant::now(), session.machine_mut().begin_run());
+        let ran = session.run_placed(&placed, &mut watch);
+        runs.add(began, session.machine().cycles());
+        if let Some(failure) = watch.inner.failure.take() {
+            return Err(failure);
+        }
+        let ran = ran.map_err(failure)?;
+        if runs.seconds.len() == own.repeat.get() {
+            break (ran, watch);
+        }
+    };
     join(&session, program, &mut ran, &joins)?;
     let outputs = write_all(&ran, &args.out)?;
     let report = ModelReport {
@@ -60,13 +67,43 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         engine: session.machine().name(),
         operations: ran.operations,
         peak_bytes: ran.peak_bytes,
-        run_seconds,
+        run_seconds: runs.seconds.iter().sum(),
+        repeat: runs.report(),
         host_seconds: started.elapsed().as_secs_f64(),
         outputs,
         chip: ChipReport::of(session.machine(), own.profile),
         profile: own.profile.then(|| times(&watch)),
     };
     Ok(Answer::new(report, ModelReport::text))
+}
+
+/// What each run took.
+#[derive(Default)]
+struct Runs {
+    seconds: Vec<f64>,
+    cycles: Vec<u64>,
+}
+
+impl Runs {
+    fn add(&mut self, (time, cycles): (Instant, Option<u64>), end: Option<u64>) {
+        self.seconds.push(time.elapsed().as_secs_f64());
+        self.cycles.extend(cycles.zip(end).map(|(begin, end)| end - begin));
+    }
+
+    fn report(&self) -> Option<Repeat> {
+        let [first_seconds, seconds @ ..] = &self.seconds[..] else { return None };
+        let mut seconds = seconds.to_vec();
+        seconds.sort_by(f64::total_cmp);
+        let (first_cycles, mut cycles) = (self.cycles.first().copied(), self.cycles.get(1..).unwrap_or(&[]).to_vec());
+        cycles.sort_unstable();
+        Some(Repeat {
+            runs: self.seconds.len(),
+            first_seconds: *first_seconds,
+            steady_seconds: *seconds.get(seconds.len() / 2)?,
+            first_cycles,
+            steady_cycles: cycles.get(cycles.len() / 2).copied(),
+        })
+    }
 }
 
 /// How outputs of a program are joined, by position, as `--join` says.
@@ -197,8 +234,11 @@ struct ModelReport {
     operations: u64,
     /// The most bytes of tensors alive at once.
     peak_bytes: usize,
-    /// Seconds of this machine for the program alone.
+    /// Seconds of this machine for the program alone, all runs.
     run_seconds: f64,
+    /// The first run and the others, if it ran more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<Repeat>,
     /// The same with reading and writing of files.
     host_seconds: f64,
     outputs: BTreeMap<String, OutputFile>,
@@ -207,6 +247,19 @@ struct ModelReport {
     chip: Option<ChipReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Times>,
+}
+
+/// The first run, and the median of the others.
+#[derive(Serialize, Debug)]
+struct Repeat {
+    runs: usize,
+    first_seconds: f64,
+    steady_seconds: f64,
+    /// Cycles of the chip from the beginning of the run to its end, outputs read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_cycles: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steady_cycles: Option<u64>,
 }
 
 /// Where the time went.
@@ -261,6 +314,12 @@ impl ModelReport {
         writeln!(out, "  operations       {}", self.operations)?;
         writeln!(out, "  peak memory      {:.1} MiB of tensors", self.peak_bytes as f64 / f64::from(1 << 20))?;
         writeln!(out, "  host time        {:.3} s, {:.3} s with files", self.run_seconds, self.host_seconds)?;
+        if let Some(Repeat { runs, first_seconds, steady_seconds, first_cycles, steady_cycles }) = &self.repeat {
+            writeln!(out, "  runs             {runs}: {first_seconds:.3} s, then {steady_seconds:.3} s")?;
+            if let (Some(first), Some(steady)) = (first_cycles, steady_cycles) {
+                writeln!(out, "  cycles of a run  {first}, then {steady}")?;
+            }
+        }
         for (name, output) in &self.outputs {
             let shape = crate::array::shape_text(&output.shape);
             writeln!(out, "  {name:<16} {} {shape} {}", output.dtype, output.file)?;
