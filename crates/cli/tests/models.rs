@@ -147,6 +147,7 @@ fn wrong_use_is_told() {
     assert!(with(&["--dump-op", "99"]).contains("operations"));
     assert!(with(&["--input", "0=random:3"]).contains("given twice"));
     let kernel = repository().join("examples/ring/program.toml").display().to_string();
+    assert!(with(&["--compare", "native"]).contains("--compare is for --engine chip"));
     let refused = tilework(&["run", &kernel, "--out", &out, "--profile"]).code(2).stderr;
     assert!(refused.contains("--profile is for compiled models"), "{refused}");
 
@@ -212,4 +213,39 @@ fn a_model_runs_again_and_again() {
     assert_eq!(often["chip"]["cache_misses"], once["chip"]["cache_misses"]);
     let (native, _) = run(&["--repeat", "2"]);
     assert!(native["repeat"]["steady_seconds"].is_f64() && native["repeat"].get("steady_cycles").is_none(), "{native}");
+}
+
+/// No operation of the chip departs by itself, errors that add up are told with what was read, and
+/// a reference that is wrong is found on the chip as well.
+#[test]
+fn the_chip_is_compared_operation_by_operation() {
+    let folder = repository().join("examples/mlp");
+    let (file, expect) = (folder.join("mlp.ttnn").display().to_string(), folder.display().to_string());
+    let out = common::folder();
+    let inputs: Vec<String> = (0..5).flat_map(|i| ["--input".to_owned(), format!("{i}={expect}/in{i}.npy")]).collect();
+    let good = path(out.path(), "good");
+    let run = |more: &[&str]| {
+        let mut args = vec!["run", &file, "--out", &good, "--report", "json", "--engine", "chip"];
+        args.extend(inputs.iter().map(String::as_str).chain(more.iter().copied()));
+        tilework(&args)
+    };
+    for (with, inputs) in [("native", "own"), ("native-inputs", "native")] {
+        let ran = run(&["--compare", with]);
+        let report = ran.json();
+        let (compare, made) = (&report["compare"], report["chip"]["chip"].as_u64());
+        assert_eq!(compare["inputs"], inputs, "{compare}");
+        assert!(made.is_some() && compare["compared"].as_u64() == made, "{report}");
+        let departed = compare["departed"].as_u64().unwrap();
+        assert!(departed == 0 || inputs == "own", "{compare}");
+        assert_eq!(ran.code, i32::from(departed > 0), "{}", ran.stderr);
+        assert_eq!(Path::new(&good).join("departure_chip.npy").is_file(), departed > 0);
+    }
+    run(&["--dump-op", "all"]).code(0);
+    let bisect = || tilework(&["check", &file, "--expect", &expect, "--bisect", &good, "--engine", "chip"]);
+    assert!(bisect().code(0).stdout.contains("no operation leaves the reference"));
+    let linear = path(Path::new(&good), "p0_op0007_LinearOp_0.npy");
+    let (shape, values) = read_npy::<f32>(Path::new(&linear));
+    write_npy(Path::new(&linear), &shape, &vec![9.0_f32; values.len()]);
+    let found = bisect().code(1);
+    assert!(found.stderr.contains("operation 7, LinearOp") && found.stderr.contains("leaves"), "{}", found.stderr);
 }

@@ -51,6 +51,21 @@ impl Tolerance {
     }
 }
 
+impl Tolerance {
+    /// The customary tolerance for the floats that operations of a program make: that of bfloat16
+    /// if an output of the program has it, otherwise that of float32.
+    pub fn of_floats(program: &Program) -> Self {
+        let narrow = (0..program.outputs.len()).any(|output| Self::of(program, output) == Self::BFLOAT16);
+        if narrow { Self::BFLOAT16 } else { Self::FLOAT32 }
+    }
+
+    /// This for floats; exact for all else.
+    #[must_use]
+    pub fn for_result(self, result: &Tensor) -> Self {
+        if result.dtype().is_float() { self } else { Self::EXACT }
+    }
+}
+
 /// An element that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {

@@ -7,6 +7,7 @@ use crate::kinds::Verb;
 use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use tilework_engine::Feed;
 
 /// How a compiled model is read, and which of its programs is meant.
 #[derive(clap::Args, Debug)]
@@ -87,6 +88,11 @@ pub struct ModelRunArgs {
     /// the first run and the usual one of the others, and is about the last in all else.
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: NonZeroUsize,
+    /// Compare each operation of the chip with host arithmetic. The first that differs too much is
+    /// named, and what it has read and both results are written to the output folder
+    /// (departure_in0.npy...). Needs --engine chip.
+    #[arg(long, value_enum)]
+    pub compare: Option<CompareName>,
 }
 
 /// What a compiled model is compared with.
@@ -133,6 +139,33 @@ pub enum DumpOp {
     One(usize),
     /// All, those of called programs included.
     All,
+}
+
+/// What the chip's operations read while they are compared with host arithmetic.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompareName {
+    /// The chip's own results, so that errors add up as without a comparison
+    Native,
+    /// The results of host arithmetic, so that each operation is judged by itself
+    NativeInputs,
+}
+
+impl CompareName {
+    /// The same for the engine.
+    pub const fn feed(self) -> Feed {
+        match self {
+            Self::Native => Feed::Own,
+            Self::NativeInputs => Feed::Native,
+        }
+    }
+
+    /// What operations read, in reports.
+    pub const fn inputs(self) -> &'static str {
+        match self {
+            Self::Native => "own",
+            Self::NativeInputs => "native",
+        }
+    }
 }
 
 /// Where results are rounded.

@@ -1,12 +1,14 @@
 //! What runs a compiled model: host arithmetic, or the chip.
 
-use super::args::{ModelArgs, OnChipArgs, RoundingName};
+use super::args::{CompareName, ModelArgs, OnChipArgs, RoundingName};
 use super::{native, run};
 use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
 use tilework_driver::HostLink;
-use tilework_engine::{Engine, Held, Machine, Native, OperationPlace, Options, Reason, Rounding, Work};
+use tilework_engine::{
+    Beside, Both, Engine, Findings, Held, Machine, Native, OperationPlace, Options, Reason, Rounding, Work,
+};
 use tilework_model::Model;
 use tilework_model::ttnn::TensorRef;
 use tilework_onchip::{Carried, OnChip, Placed, PlacedMark, forecast};
@@ -21,7 +23,7 @@ pub enum AnyMachine {
     /// Host arithmetic.
     Native(Native),
     /// The chip.
-    Chip(Box<OnChip<AnyChip>>),
+    Chip(Box<Beside<OnChip<AnyChip>>>),
 }
 
 /// A tensor of either.
@@ -30,7 +32,7 @@ pub enum AnyTensor {
     /// An array of the host.
     Native(Tensor),
     /// A tensor of a run on the chip.
-    Chip(Placed),
+    Chip(Both<Placed>),
 }
 
 /// What remembers a tensor of either.
@@ -41,7 +43,7 @@ pub enum AnyMark {
 
 impl AnyTensor {
     /// One of a run on the chip.
-    fn placed(&self) -> Option<&Placed> {
+    fn placed(&self) -> Option<&Both<Placed>> {
         match self {
             Self::Chip(placed) => Some(placed),
             Self::Native(_) => None,
@@ -80,7 +82,7 @@ impl Held for AnyTensor {
     fn gone(mark: &AnyMark) -> bool {
         match mark {
             AnyMark::Native(mark) => Tensor::gone(mark),
-            AnyMark::Chip(mark) => Placed::gone(mark),
+            AnyMark::Chip(mark) => Both::<Placed>::gone(mark),
         }
     }
 }
@@ -180,16 +182,24 @@ impl AnyMachine {
     /// Forgets what became of operations, and gives the chip's time if it is one.
     pub fn begin_run(&mut self) -> Option<u64> {
         if let Self::Chip(chip) = self {
-            chip.forget_records();
+            chip.machine_mut().forget_records();
         }
         self.cycles()
+    }
+
+    /// What a comparison with host arithmetic has found.
+    pub fn findings(&self) -> Option<&Findings> {
+        match self {
+            Self::Native(_) => None,
+            Self::Chip(chip) => chip.findings(),
+        }
     }
 
     /// The chip's time.
     pub fn cycles(&self) -> Option<u64> {
         match self {
             Self::Native(_) => None,
-            Self::Chip(chip) => Some(chip.device().chip().cycles()),
+            Self::Chip(chip) => Some(chip.machine().device().chip().cycles()),
         }
     }
 
@@ -209,6 +219,7 @@ pub fn session<'m>(
     rounding: RoundingName,
     engine: Option<EngineName>,
     on_chip: &OnChipArgs,
+    compare: Option<CompareName>,
 ) -> Outcome<Session<'m>> {
     crate::limits::start_threads()?;
     let native_code = if args.allow_native_code { Some(native::host(model)?) } else { None };
@@ -220,11 +231,18 @@ pub fn session<'m>(
             }
             let config = DeviceConfig::new(on_chip.board.board());
             refuse_for_chip(model, args, &options, on_chip.strict.then_some(&config))?;
-            AnyMachine::Chip(Box::new(OnChip::new(open(on_chip, config)?, on_chip.strict)))
+            let chip = OnChip::new(open(on_chip, config)?, on_chip.strict);
+            AnyMachine::Chip(Box::new(match compare {
+                None => Beside::alone(chip),
+                Some(with) => Beside::compared(chip, with.feed(), model),
+            }))
         }
         Some(EngineName::Native) | None => {
             if let Some(option) = on_chip.given() {
                 return Err(Failure::option(option, " is for --engine chip"));
+            }
+            if compare.is_some() {
+                return Err(Failure::option("--compare", " is for --engine chip"));
             }
             AnyMachine::Native(Native)
         }

@@ -3,6 +3,7 @@
 mod args;
 mod bisect;
 mod check;
+mod compare;
 mod engine;
 mod inputs;
 mod native;

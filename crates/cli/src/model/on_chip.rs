@@ -80,7 +80,8 @@ struct Program {
 impl ChipReport {
     /// What a machine did, if it is the chip; with each operation if `all`.
     pub fn of(machine: &AnyMachine, all: bool) -> Option<Self> {
-        let AnyMachine::Chip(chip) = machine else { return None };
+        let AnyMachine::Chip(both) = machine else { return None };
+        let chip = both.machine();
         let records = chip.records();
         let count = |name| records.iter().filter(|record| record.carried.name() == name).count();
         let by_host = records.iter().filter_map(|record| match &record.carried {

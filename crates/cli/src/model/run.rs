@@ -1,6 +1,7 @@
 //! `tilework run` of a compiled model.
 
 use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
+use super::compare::{self, CompareReport};
 use super::engine::{self, Session};
 use super::on_chip::ChipReport;
 use super::watch::{Dump, Watch, is_dump};
@@ -26,7 +27,7 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
     let model = open(&args.program, own.model.schema)?;
     let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
-    let mut session = engine::session(&model, &own.model, rounding, args.engine, &own.on_chip)?;
+    let mut session = engine::session(&model, &own.model, rounding, args.engine, &own.on_chip, own.compare)?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input, &own.model.shard)?;
@@ -61,7 +62,12 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     };
     join(&session, program, &mut ran, &joins)?;
     let outputs = write_all(&ran, &args.out)?;
+    let compare = own.compare.and_then(|with| CompareReport::of(with, session.machine()));
+    let saved = session.machine().findings().and_then(|findings| findings.evidence.as_ref());
+    saved.map_or(Ok(()), |evidence| compare::save(evidence, &args.out))?;
+    let departed = compare.as_ref().and_then(CompareReport::failure);
     let report = ModelReport {
+        compare,
         program: info.name,
         file: args.program.display().to_string(),
         engine: session.machine().name(),
@@ -74,7 +80,7 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         chip: ChipReport::of(session.machine(), own.profile),
         profile: own.profile.then(|| times(&watch)),
     };
-    Ok(Answer::new(report, ModelReport::text))
+    Ok(Answer::new(report, ModelReport::text).failing(departed))
 }
 
 /// What each run took.
@@ -184,8 +190,11 @@ pub(super) fn place(error: &RunError) -> ModelPlace {
 }
 
 /// Whether a run of a model writes results into files of this name: `out0.npy`, `out0_dev1.npy`,
-/// `changed_in0.npy`.
+/// `changed_in0.npy`, `departure_in0.npy`.
 fn is_result(name: &str) -> bool {
+    if name.starts_with("departure_") {
+        return compare::is_saved(name);
+    }
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some(rest) = name.strip_suffix(".npy") else { return false };
     let rest = rest.strip_prefix("out").or_else(|| rest.strip_prefix("changed_in"));
@@ -242,6 +251,9 @@ struct ModelReport {
     /// The same with reading and writing of files.
     host_seconds: f64,
     outputs: BTreeMap<String, OutputFile>,
+    /// What the comparison with host arithmetic has found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compare: Option<CompareReport>,
     /// What the chip did.
     #[serde(skip_serializing_if = "Option::is_none")]
     chip: Option<ChipReport>,
@@ -323,6 +335,9 @@ impl ModelReport {
         for (name, output) in &self.outputs {
             let shape = crate::array::shape_text(&output.shape);
             writeln!(out, "  {name:<16} {} {shape} {}", output.dtype, output.file)?;
+        }
+        if let Some(compare) = &self.compare {
+            compare.text(out)?;
         }
         if let Some(chip) = &self.chip {
             chip.text(out)?;
