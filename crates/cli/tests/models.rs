@@ -119,6 +119,11 @@ fn show_tells_programs_text_and_machine() {
     for part in ["jax-tt-plugin 0.1.0", "program 0", "WhileLoopOp", "system: 1 chips", "Blackhole"] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
+    let memory = tilework(&["show", &model("0.1.0/while.ttnn"), "--memory", "--board", "p150"]).code(0).stdout;
+    assert!(memory.contains("on a p150") && memory.contains("peak of DRAM: "), "{memory}");
+    let memory = tilework(&["show", &model("0.1.0/atan2.ttnn"), "--memory", "--report", "json"]).code(0).json();
+    let [dram, l1] = [0, 1].map(|i| &memory["programs"][0]["peaks"][i]);
+    assert!(dram["memory"] == "DRAM" && dram["peak"].as_u64() > Some(2048) && l1["peak"] == 0, "{memory}");
     assert!(tilework(&["show", &model("0.1.0/while.ttnn"), "--mlir"]).code(0).stdout.contains("module"));
     assert!(tilework(&["show", &model("0.1.0/system.ttsys")]).code(0).stdout.contains("system description"));
 }
@@ -173,6 +178,8 @@ fn a_model_runs_on_the_chip() {
         args.extend(["--input".to_owned(), format!("{i}={}", folder.join(format!("in{i}.npy")).display())]);
     }
     args.extend(["--out".to_owned(), path(out.path(), "out"), "--report".to_owned(), "json".to_owned()]);
+    let trace = path(out.path(), "timeline.txt");
+    args.extend(["--trace".to_owned(), trace.clone()]);
     let run = |threads: &str| {
         let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
         args.extend(["--threads", threads]);
@@ -187,6 +194,14 @@ fn a_model_runs_on_the_chip() {
     assert_eq!(chip["host"], 0, "{}", chip["by_host"]);
     assert!(
         chip["program_cycles"].as_u64().unwrap() > 1000 && chip["cycles"].as_u64() > chip["program_cycles"].as_u64()
+    );
+    let linear = chip["operations"].as_array().unwrap().iter().find(|op| op["operation"] == 7).unwrap();
+    let part = linear["roofline"]["utilisation"].as_f64().unwrap();
+    assert!(part > 0.0 && part < 1.0 && linear["roofline"]["bound"] == "dram", "{linear}");
+    let timeline = std::fs::read_to_string(&trace).expect("the timeline");
+    assert!(
+        timeline.contains("operations: ttnn.linear operation=\"0.7\"") && timeline.contains("mlp.py"),
+        "{timeline}"
     );
     let matmuls = chip["operations"].as_array().unwrap().iter().filter(|op| op["programs"][0]["name"] == "matmul");
     assert!(matmuls.count() > 0, "{}", chip["operations"]);

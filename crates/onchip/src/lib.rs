@@ -15,14 +15,18 @@ mod describe;
 mod families;
 mod grid;
 mod machine;
+mod memory;
 mod placed;
 mod plan;
 mod recipe;
 mod record;
+mod roofline;
 mod trace;
 
 pub use machine::OnChip;
+pub use memory::{MemoryPlan, MemoryStep, Peak, memory_plan};
 pub use placed::{Placed, PlacedMark};
 pub use plan::forecast;
 pub use record::{Carried, Record, Stage as RecordedStage};
+pub use roofline::Bounds;
 pub use trace::TraceCounts;

@@ -14,6 +14,7 @@ use crate::placed::{Freed, Place, Placed};
 use crate::plan::{plan, rows_of, spec_of};
 use crate::recipe::{At, Kernels, Recipe, Site};
 use crate::record::{Carried, Record, Stage};
+use crate::roofline::Bounds;
 use crate::trace::{TraceCounts, Traces};
 
 /// A device that carries out the operations of a program.
@@ -195,7 +196,7 @@ impl<C: HostLink> OnChip<C> {
     /// Puts an array where a program wants it.
     fn place(&mut self, array: Array, described: &TensorRef) -> Result<Placed, Stopped> {
         match describe::wanted(&described.desc) {
-            Ok(Wanted::Device(desc)) => self.put(&array, &desc, &name(described)),
+            Ok(Wanted::Device(desc)) => self.put(&array, &desc, &name(described, self.under_way.as_ref())),
             // What the runtime has no tensor for stays with the host; so its operations are the
             // host's, and say why.
             Ok(Wanted::Host) | Err(_) => Ok(Placed::new(Place::Host(array), &self.freed)),
@@ -266,11 +267,13 @@ impl<C: HostLink> OnChip<C> {
         let there = work.operands.iter().map(|placed| self.bring(placed)).collect::<Result<Vec<_>, _>>()?;
         self.tidy()?;
         let freed = Rc::clone(&self.freed);
+        let by = self.under_way.clone();
         let mut create = |desc: &TensorDesc, name: &str| {
             let tensor = self.device.create_tensor(name, desc)?;
             Ok::<_, RuntimeError>((tensor.clone(), Placed::new(Place::Device(Box::new(tensor)), &freed)))
         };
-        let made = results.iter().zip(&work.results).map(|(desc, wanted)| create(desc, &name(wanted.tensor)));
+        let made =
+            results.iter().zip(&work.results).map(|(desc, wanted)| create(desc, &name(wanted.tensor, by.as_ref())));
         let (made, placed): (Vec<Tensor>, Vec<Placed>) = made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let scratch = recipe.scratch.iter().map(|desc| create(desc, "scratch"));
         let (scratch, kept): (Vec<Tensor>, Vec<Placed>) = scratch.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
@@ -283,6 +286,10 @@ impl<C: HostLink> OnChip<C> {
             let stage = self.under_way.as_mut().and_then(|record| record.stages.last_mut());
             stage.into_iter().for_each(|stage| stage.cores = cores);
         }
+        let (reads, writes) = (operands.iter().map(|tensor| &tensor.spec).collect::<Vec<_>>(), specs(&made));
+        let (op, workers) = (&work.event.operation.op, self.site.workers.len());
+        let bounds = Bounds::of(op, self.device.board(), workers, &reads, &writes);
+        self.under_way.iter_mut().for_each(|record| record.bounds = Some(bounds));
         let made: Vec<Placed> = placed.iter().chain(&kept).cloned().collect();
         self.traces.ran(programs, there.iter(), &made);
         Ok(placed)
@@ -391,9 +398,17 @@ impl<C: HostLink> Machine for OnChip<C> {
     }
 }
 
-/// The name of a tensor in reports.
-fn name(described: &TensorRef) -> String {
-    format!("%{}", described.global_id)
+fn specs(tensors: &[Tensor]) -> Vec<TensorSpec> {
+    tensors.iter().map(|tensor| tensor.spec.clone()).collect()
+}
+
+/// The name of a tensor in reports: with the operation that makes it.
+fn name(described: &TensorRef, by: Option<&Record>) -> String {
+    let id = described.global_id;
+    match by.map(|record| &record.place) {
+        Some(place) => format!("%{id} of {}.{} {}", place.program, place.operation, place.kind.name()),
+        None => format!("%{id}"),
+    }
 }
 
 fn op(error: ops::OpError) -> Stopped {

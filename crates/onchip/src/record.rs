@@ -3,6 +3,8 @@
 use tilework_abi::addr::Cycle;
 use tilework_engine::OperationPlace;
 
+use crate::roofline::Bounds;
+
 /// Who carried an operation out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Carried {
@@ -61,6 +63,8 @@ pub struct Record {
     pub carried: Carried,
     /// Its transfers and programs, in order.
     pub stages: Vec<Stage>,
+    /// What it needs at least, of an operation that programs of the chip carried out.
+    pub bounds: Option<Bounds>,
     /// Bytes that were written to the device for it.
     pub written: u64,
     /// Bytes that were read from the device for it.
@@ -70,7 +74,7 @@ pub struct Record {
 impl Record {
     /// An operation that begins.
     pub(crate) fn at(place: OperationPlace) -> Self {
-        Self { place, carried: Carried::Moved, stages: Vec::new(), written: 0, read: 0 }
+        Self { place, carried: Carried::Moved, stages: Vec::new(), bounds: None, written: 0, read: 0 }
     }
 
     /// The dispatcher's clock before its first stage and after its last.
@@ -83,6 +87,11 @@ impl Record {
     /// Cycles from its beginning to its end, with transfers.
     pub fn cycles(&self) -> Cycle {
         self.times().map_or(0, |[start, end]| end.saturating_sub(start))
+    }
+
+    /// The most cores that one of its programs ran on.
+    pub fn cores(&self) -> usize {
+        self.stages.iter().map(|stage| stage.cores).max().unwrap_or(0)
     }
 
     /// Cycles of its programs.

@@ -9,7 +9,7 @@ use tilework_abi::board::Board;
 use tilework_engine::{Comparison, Event, Observer, Options, Session, Tolerance, Value};
 use tilework_model::Model;
 use tilework_model::ttnn::OpKind;
-use tilework_onchip::{Carried, OnChip, Record};
+use tilework_onchip::{Carried, OnChip, Record, memory_plan};
 use tilework_ops::Tensor;
 use tilework_runtime::{Device, DeviceConfig};
 use tilework_sim::{Chip, ChipConfig};
@@ -123,4 +123,31 @@ fn traced_calls_are_replayed() {
         let last = runs.machine().records().iter().rfind(|record| record.place.kind == OpKind::CaptureOrExecuteTrace);
         assert!(last.is_some_and(|record| record.busy() > 0 && record.written > 0), "{case}: {last:?}");
     }
+}
+
+/// The plan's peak is what the device has at most, by hand: two tensors of 32 x 32 in bfloat16 tiles
+/// and their rows take a page of 2048 bytes of a bank each, but the rows pages of 64 bytes.
+#[test]
+fn memory_over_time_is_planned_by_the_file() {
+    let model = model("0.1.0-atan2");
+    let program = &model.programs()[0];
+    let plan = memory_plan(&DeviceConfig::new(Board::P100), program);
+    let [dram, l1] = &plan.peaks;
+    assert!(plan.refused.is_none() && plan.on_host.is_empty(), "{plan:?}");
+    assert_eq!(l1.allocated, 0);
+    let held: u64 = dram.holders.iter().map(|(_, bytes)| bytes).sum();
+    assert_eq!(held, dram.allocated);
+    assert!(dram.holders.iter().any(|(name, bytes)| name.contains("ToLayout") && *bytes == 2048), "{plan:?}");
+    // The output is all that is left.
+    assert_eq!(plan.steps.last().map(|step| step.dram), Some(2048));
+}
+
+/// 16 GiB are 2.5 GB of each of seven banks.
+#[test]
+fn what_does_not_fit_says_who_holds_what() {
+    let [x, sum] = [0, 1].map(|id| common::build::f32(id, &[65536, 65536]));
+    let program = common::build::program("main", &[&x], &[&sum], vec![common::build::add(&x, &x, &sum)]);
+    let plan = memory_plan(&DeviceConfig::new(Board::P100), &program);
+    let refused = plan.refused.unwrap();
+    assert!(refused.contains("%1 of EltwiseBinaryOp needs") && refused.contains("%0 of the inputs"), "{refused}");
 }

@@ -88,6 +88,10 @@ pub struct ModelRunArgs {
     /// the first run and the usual one of the others, and is about the last in all else.
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: NonZeroUsize,
+    /// Also write a timeline of the operations on the chip: .pftrace (Perfetto), .json or .txt. Needs
+    /// --engine chip.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Compare each operation of the chip with host arithmetic. The first that differs too much is
     /// named, and what it has read and both results are written to the output folder
     /// (departure_in0.npy...). Needs --engine chip.
@@ -128,6 +132,12 @@ pub struct ModelShowArgs {
     /// List every operation, not only how many there are of each kind.
     #[arg(long, conflicts_with_all = ["json", "mlir"])]
     pub ops: bool,
+    /// Print the memory that the programs need on the chip over time: DRAM and L1 after each
+    /// operation that takes or gives some, the peaks, and who holds what then.
+    #[arg(long, conflicts_with_all = ["mlir", "ops"])]
+    pub memory: bool,
+    #[command(flatten)]
+    pub board: BoardOption,
     #[command(flatten)]
     pub schema: SchemaArgs,
 }

@@ -3,9 +3,12 @@
 use super::engine::AnyMachine;
 use serde::Serialize;
 use std::io::Write;
+use tilework_abi::board::AICLK_MHZ;
 use tilework_driver::HostLink;
 use tilework_model::ttnn::OpKind;
 use tilework_onchip::{Carried, Record, TraceCounts};
+use tilework_profile::CLOCK;
+use tilework_timeline::Timeline;
 
 /// What the chip did. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
@@ -61,12 +64,31 @@ struct Operation {
     /// Where it comes from in the user's source.
     loc: String,
     carried: &'static str,
-    /// Cycles with transfers and the way through the queue.
+    /// Cycles with transfers, by the dispatcher's clock.
     cycles: u64,
+    /// The same as time of the chip.
+    microseconds: f64,
+    /// The most cores of a program.
+    cores: usize,
+    /// Bytes of operands and results, the fewest cycles by each need, and the part of its programs'
+    /// cycles that the greatest of them is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    roofline: Option<Roofline>,
     /// Bytes to the device, and from it.
     written: u64,
     read: u64,
     programs: Vec<Program>,
+}
+
+/// What an operation needs at least, and how near its programs come to that.
+#[derive(Serialize, Debug)]
+struct Roofline {
+    bytes: u64,
+    math: u64,
+    dram: u64,
+    noc: u64,
+    bound: &'static str,
+    utilisation: Option<f64>,
 }
 
 /// A program of an operation.
@@ -113,7 +135,9 @@ impl ChipReport {
 
     pub fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(out, "  board            {}", self.board)?;
-        writeln!(out, "  cycles           {}, {} of them in programs of operations", self.cycles, self.program_cycles)?;
+        let (cycles, programs) = (self.cycles, self.program_cycles);
+        let time = self.program_cycles as f64 / f64::from(AICLK_MHZ);
+        writeln!(out, "  cycles           {cycles}, {programs} of them in programs of operations ({time:.1} us)")?;
         writeln!(out, "  program cache    {} hits, {} misses", self.cache_hits, self.cache_misses)?;
         let Traces { captured, replays, not_captured } = &self.traces;
         if captured + replays > 0 || !not_captured.is_empty() {
@@ -131,8 +155,8 @@ impl ChipReport {
         if !self.operations.is_empty() {
             writeln!(
                 out,
-                "\n  {:<12} {:<30} {:<7} {:>10} {:>10}  programs",
-                "operation", "kind", "by", "cycles", "bytes"
+                "\n  {:<12} {:<26} {:<7} {:>9} {:>9} {:>5} {:>11} {:>9}  programs",
+                "operation", "kind", "by", "cycles", "us", "cores", "of bound", "moved"
             )?;
         }
         for operation in &self.operations {
@@ -145,7 +169,13 @@ impl ChipReport {
             let (kind, bytes) = (operation.kind.name(), operation.written + operation.read);
             let programs = programs.collect::<Vec<_>>().join(", ");
             let Operation { carried, cycles, .. } = operation;
-            writeln!(out, "  {place:<12} {kind:<30} {carried:<7} {cycles:>10} {bytes:>10}  {programs}")?;
+            let of = operation.roofline.as_ref().and_then(|roofline| Some((roofline.bound, roofline.utilisation?)));
+            let of = of.map_or_else(String::new, |(bound, part)| format!("{:.1} % {bound}", 100.0 * part));
+            let (time, cores) = (operation.microseconds, operation.cores);
+            writeln!(
+                out,
+                "  {place:<12} {kind:<26} {carried:<7} {cycles:>9} {time:>9.2} {cores:>5} {of:>11} {bytes:>9}  {programs}"
+            )?;
         }
         Ok(())
     }
@@ -165,9 +195,45 @@ impl Operation {
             loc: record.place.loc.clone(),
             carried: record.carried.name(),
             cycles: record.cycles(),
+            microseconds: record.cycles() as f64 / f64::from(AICLK_MHZ),
+            cores: record.cores(),
+            roofline: record.bounds.map(|bounds| Roofline {
+                bytes: bounds.bytes,
+                math: bounds.math,
+                dram: bounds.dram,
+                noc: bounds.noc,
+                bound: bounds.greatest().0,
+                utilisation: bounds.utilisation(record.busy()),
+            }),
             written: record.written,
             read: record.read,
             programs: programs.collect(),
         }
     }
+}
+
+/// The operations of a run as a timeline: each with its name and place in the source, its transfers
+/// and programs below it.
+pub fn timeline(machine: &AnyMachine) -> Timeline {
+    let mut timeline = Timeline::new(CLOCK);
+    let AnyMachine::Chip(both) = machine else { return timeline };
+    let operations = timeline.track("operations", None);
+    let stages = timeline.track("transfers and programs", None);
+    for record in both.machine().records() {
+        let Some([start, end]) = record.times() else { continue };
+        let place = &record.place;
+        let name = place.name.as_deref().unwrap_or(place.kind.name());
+        let event = timeline.slice(operations, start, end, name);
+        let event = event.arg("operation", format!("{}.{}", place.program, place.operation).as_str());
+        let event = event.arg("loc", place.loc.as_str()).arg("by", record.carried.name());
+        if let Some(bounds) = record.bounds {
+            event.arg("bytes", bounds.bytes).arg("bound", bounds.greatest().0).arg("at least", bounds.greatest().1);
+        }
+        for stage in &record.stages {
+            if let Some([start, end]) = stage.times {
+                timeline.slice(stages, start, end, &stage.name).arg("cores", stage.cores as u64);
+            }
+        }
+    }
+    timeline
 }

@@ -3,14 +3,16 @@
 use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
 use super::compare::{self, CompareReport};
 use super::engine::{self, Session};
-use super::on_chip::ChipReport;
+use super::on_chip::{self, ChipReport};
+use super::repeat::{Repeat, repeat};
 use super::watch::{Dump, Watch, is_dump};
 use super::{choose, inputs, open, supported, tensors};
 use crate::answer::Answer;
-use crate::args::RunArgs;
+use crate::args::{EngineName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
 use crate::targets::Targets;
+use crate::trace::TraceFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -25,6 +27,10 @@ use tilework_text::plain;
 /// Runs a program of a model and reports.
 pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
+    let timeline = own.trace.as_deref().map(TraceFile::at).transpose()?;
+    if timeline.is_some() && args.engine != Some(EngineName::Chip) {
+        return Err(Failure::option("--trace", " is for --engine chip"));
+    }
     let model = open(&args.program, own.model.schema)?;
     let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
     let mut session = engine::session(&model, &own.model, rounding, args.engine, &own.on_chip, own.compare)?;
@@ -41,27 +47,17 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     }
     let names = (0..info.outputs.len()).map(|i| format!("out{i}.npy"));
     let old = if own.dump_op.is_some() { is_result_or_dump } else { is_result };
-    let targets = Targets::new().outputs(&args.out, names).and_old(old);
+    let targets = Targets::new().outputs(&args.out, names).and_old(old).option("--trace", own.trace.as_deref());
     let read: Vec<PathBuf> = crate::inputs::files(&args.input).chain([args.program.clone()]).collect();
     targets.prepare(&read)?;
     let dump = own.dump_op.map(|which| Dump { which, folder: args.out.clone() });
     let placed = session.place(program, inputs).map_err(failure)?;
-    let mut runs = Runs::default();
-    let (mut ran, watch) = loop {
-        let mut watch = Profile::new(Watch::new(program, info.operations, dump.clone()));
-        let began = (Instant::now(), session.machine_mut().begin_run());
-        let ran = session.run_placed(&placed, &mut watch);
-        runs.add(began, session.machine().cycles());
-        if let Some(failure) = watch.inner.failure.take() {
-            return Err(failure);
-        }
-        let ran = ran.map_err(failure)?;
-        if runs.seconds.len() == own.repeat.get() {
-            break (ran, watch);
-        }
-    };
+    let (mut ran, watch, runs) = repeat(&mut session, &placed, own.repeat.get(), || {
+        Profile::new(Watch::new(program, info.operations, dump.clone()))
+    })?;
     join(&session, program, &mut ran, &joins)?;
     let outputs = write_all(&ran, &args.out)?;
+    timeline.map_or(Ok(()), |file| file.write(&on_chip::timeline(session.machine())))?;
     let compare = own.compare.and_then(|with| CompareReport::of(with, session.machine()));
     let saved = session.machine().findings().and_then(|findings| findings.evidence.as_ref());
     saved.map_or(Ok(()), |evidence| compare::save(evidence, &args.out))?;
@@ -81,35 +77,6 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         profile: own.profile.then(|| times(&watch)),
     };
     Ok(Answer::new(report, ModelReport::text).failing(departed))
-}
-
-/// What each run took.
-#[derive(Default)]
-struct Runs {
-    seconds: Vec<f64>,
-    cycles: Vec<u64>,
-}
-
-impl Runs {
-    fn add(&mut self, (time, cycles): (Instant, Option<u64>), end: Option<u64>) {
-        self.seconds.push(time.elapsed().as_secs_f64());
-        self.cycles.extend(cycles.zip(end).map(|(begin, end)| end - begin));
-    }
-
-    fn report(&self) -> Option<Repeat> {
-        let [first_seconds, seconds @ ..] = &self.seconds[..] else { return None };
-        let mut seconds = seconds.to_vec();
-        seconds.sort_by(f64::total_cmp);
-        let (first_cycles, mut cycles) = (self.cycles.first().copied(), self.cycles.get(1..).unwrap_or(&[]).to_vec());
-        cycles.sort_unstable();
-        Some(Repeat {
-            runs: self.seconds.len(),
-            first_seconds: *first_seconds,
-            steady_seconds: *seconds.get(seconds.len() / 2)?,
-            first_cycles,
-            steady_cycles: cycles.get(cycles.len() / 2).copied(),
-        })
-    }
 }
 
 /// How outputs of a program are joined, by position, as `--join` says.
@@ -261,19 +228,6 @@ struct ModelReport {
     profile: Option<Times>,
 }
 
-/// The first run, and the median of the others.
-#[derive(Serialize, Debug)]
-struct Repeat {
-    runs: usize,
-    first_seconds: f64,
-    steady_seconds: f64,
-    /// Cycles of the chip from the beginning of the run to its end, outputs read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_cycles: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    steady_cycles: Option<u64>,
-}
-
 /// Where the time went.
 #[derive(Serialize, Debug)]
 struct Times {
@@ -326,12 +280,7 @@ impl ModelReport {
         writeln!(out, "  operations       {}", self.operations)?;
         writeln!(out, "  peak memory      {:.1} MiB of tensors", self.peak_bytes as f64 / f64::from(1 << 20))?;
         writeln!(out, "  host time        {:.3} s, {:.3} s with files", self.run_seconds, self.host_seconds)?;
-        if let Some(Repeat { runs, first_seconds, steady_seconds, first_cycles, steady_cycles }) = &self.repeat {
-            writeln!(out, "  runs             {runs}: {first_seconds:.3} s, then {steady_seconds:.3} s")?;
-            if let (Some(first), Some(steady)) = (first_cycles, steady_cycles) {
-                writeln!(out, "  cycles of a run  {first}, then {steady}")?;
-            }
-        }
+        self.repeat.as_ref().map_or(Ok(()), |repeat| repeat.text(out))?;
         for (name, output) in &self.outputs {
             let shape = crate::array::shape_text(&output.shape);
             writeln!(out, "  {name:<16} {} {shape} {}", output.dtype, output.file)?;
