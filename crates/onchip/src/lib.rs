@@ -21,6 +21,7 @@ mod plan;
 mod recipe;
 mod record;
 mod roofline;
+mod shards;
 mod trace;
 
 pub use machine::OnChip;

@@ -1,20 +1,20 @@
 //! The chip as a machine for compiled models.
 
-use std::rc::Rc;
-
+use tilework_abi::l1::WORKER;
 use tilework_driver::HostLink;
 use tilework_engine::{How, Machine, OperationPlace, Reason, Work};
 use tilework_model::ttnn::TensorRef;
 use tilework_ops::{self as ops, DType, Shape, Tensor as Array};
 use tilework_runtime::tensor::{HostTensor, Tensor, TensorDesc, TensorSpec};
-use tilework_runtime::{Blocking, Device, MemoryError, RuntimeError, TimeSlot};
+use tilework_runtime::{Blocking, BufferType, Device, MemoryError, Program, RuntimeError, TimeSlot};
 
 use crate::describe::{self, Wanted};
 use crate::placed::{Freed, Place, Placed};
-use crate::plan::{plan, rows_of, spec_of};
+use crate::plan::{moves_only, plan, rows_of, spec_of};
 use crate::recipe::{At, Kernels, Recipe, Site};
 use crate::record::{Carried, Record, Stage};
 use crate::roofline::Bounds;
+use crate::shards;
 use crate::trace::{TraceCounts, Traces};
 
 /// A device that carries out the operations of a program.
@@ -249,15 +249,52 @@ impl<C: HostLink> OnChip<C> {
         }
     }
 
+    /// Notes how much of the workers' L1 is left for circular buffers, which lie below all tensors.
+    fn look_at_l1(&mut self) {
+        let owners = self.device.l1().statistics(BufferType::L1).owners;
+        let free = owners.iter().map(|owned| owned.range.start).min();
+        let end = free.map_or(WORKER.data_end.get(), |start| u32::try_from(start).unwrap_or(u32::MAX));
+        self.site.l1 = end.saturating_sub(WORKER.data.get());
+    }
+
     /// The recipe of an operation and what its results are, or why the host computes it.
-    fn plan(&self, work: &Work<'_, Placed>) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
+    fn plan(&mut self, work: &Work<'_, Placed>) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
+        self.look_at_l1();
         let specs: Vec<Option<TensorSpec>> = work.operands.iter().map(|placed| spec_of(placed)).collect();
         let operands: Option<Vec<&TensorSpec>> = specs.iter().map(Option::as_ref).collect();
         let results: Vec<&TensorRef> = work.results.iter().map(|wanted| wanted.tensor).collect();
         plan(&work.event.operation.op, operands.as_deref(), &results, &self.site)
     }
 
-    /// Runs the programs of a recipe.
+    /// New memory for a tensor.
+    fn create(&mut self, desc: &TensorDesc, name: &str) -> Result<(Tensor, Placed), RuntimeError> {
+        self.tidy()?;
+        let tensor = self.device.create_tensor(name, desc)?;
+        Ok((tensor.clone(), Placed::new(Place::Device(Box::new(tensor)), &self.freed)))
+    }
+
+    fn create_all<'d>(
+        &mut self,
+        descs: impl Iterator<Item = (&'d TensorDesc, String)>,
+    ) -> Result<(Vec<Tensor>, Vec<Placed>), RuntimeError> {
+        let made = descs.map(|(desc, name)| self.create(desc, &name));
+        Ok(made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip())
+    }
+
+    /// Enqueues programs of the operation under way, and notes the tensors that they read and make.
+    fn run(&mut self, programs: Vec<Program>, reads: &[&Placed], made: &[Placed]) -> Result<(), RuntimeError> {
+        for program in &programs {
+            let stage = Stage { name: program.name.clone(), cores: 0, times: None };
+            let cores = self.stage(stage, |device, slot| device.enqueue_program_timed(program, slot))?;
+            let stage = self.under_way.as_mut().and_then(|record| record.stages.last_mut());
+            stage.into_iter().for_each(|stage| stage.cores = cores);
+        }
+        self.traces.ran(programs, reads.iter().copied(), made);
+        Ok(())
+    }
+
+    /// Runs the programs of a recipe, on tensors in interleaved DRAM: what lies otherwise is brought
+    /// there before and taken away after.
     fn follow(
         &mut self,
         recipe: &Recipe,
@@ -265,34 +302,48 @@ impl<C: HostLink> OnChip<C> {
         work: &Work<'_, Placed>,
     ) -> Result<Vec<Placed>, Stopped> {
         let there = work.operands.iter().map(|placed| self.bring(placed)).collect::<Result<Vec<_>, _>>()?;
-        self.tidy()?;
-        let freed = Rc::clone(&self.freed);
+        let there = there.iter().map(|placed| self.flatten(placed)).collect::<Result<Vec<_>, _>>()?;
         let by = self.under_way.clone();
-        let mut create = |desc: &TensorDesc, name: &str| {
-            let tensor = self.device.create_tensor(name, desc)?;
-            Ok::<_, RuntimeError>((tensor.clone(), Placed::new(Place::Device(Box::new(tensor)), &freed)))
-        };
-        let made =
-            results.iter().zip(&work.results).map(|(desc, wanted)| create(desc, &name(wanted.tensor, by.as_ref())));
-        let (made, placed): (Vec<Tensor>, Vec<Placed>) = made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let scratch = recipe.scratch.iter().map(|desc| create(desc, "scratch"));
-        let (scratch, kept): (Vec<Tensor>, Vec<Placed>) = scratch.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let names: Vec<String> = work.results.iter().map(|wanted| name(wanted.tensor, by.as_ref())).collect();
+        let flats = results.iter().map(flat_desc).collect::<Result<Vec<_>, _>>()?;
+        let (made, placed) = self.create_all(flats.iter().zip(names.iter().cloned()))?;
+        let (scratch, kept) = self.create_all(recipe.scratch.iter().map(|desc| (desc, "scratch".to_owned())))?;
         let operands: Vec<&Tensor> = there.iter().filter_map(|placed| placed.on_device()).collect();
         let at = At { operands: &operands, scratch: &scratch, results: &made, kernels: &self.kernels };
         let programs = recipe.stages.iter().map(|build| build(&at)).collect::<Result<Vec<_>, _>>()?;
-        for program in &programs {
-            let stage = Stage { name: program.name.clone(), cores: 0, times: None };
-            let cores = self.stage(stage, |device, slot| device.enqueue_program_timed(program, slot))?;
-            let stage = self.under_way.as_mut().and_then(|record| record.stages.last_mut());
-            stage.into_iter().for_each(|stage| stage.cores = cores);
-        }
         let (reads, writes) = (operands.iter().map(|tensor| &tensor.spec).collect::<Vec<_>>(), specs(&made));
         let (op, workers) = (&work.event.operation.op, self.site.workers.len());
         let bounds = Bounds::of(op, self.device.board(), workers, &reads, &writes);
         self.under_way.iter_mut().for_each(|record| record.bounds = Some(bounds));
-        let made: Vec<Placed> = placed.iter().chain(&kept).cloned().collect();
-        self.traces.ran(programs, there.iter(), &made);
-        Ok(placed)
+        let all: Vec<Placed> = placed.iter().chain(&kept).cloned().collect();
+        self.run(programs, &there.iter().collect::<Vec<_>>(), &all)?;
+        let taken = placed.iter().zip(results).zip(&names);
+        taken.map(|((placed, desc), name)| self.unflatten(placed, desc, name)).collect()
+    }
+
+    /// A tensor of the device in interleaved DRAM, by a program that moves its pages if it is
+    /// elsewhere.
+    fn flatten(&mut self, placed: &Placed) -> Result<Placed, Stopped> {
+        let Some(tensor) = placed.on_device().filter(|tensor| !shards::is_flat(&tensor.spec)).cloned() else {
+            return Ok(placed.clone());
+        };
+        let (desc, _) = shards::flat(&tensor.spec).map_err(unsupported)?;
+        let (dram, flat) = self.create(&desc, &format!("{} in DRAM", tensor.buffer.name))?;
+        let program = shards::program(&tensor, &dram, true, &self.kernels)?.map_err(unsupported)?;
+        self.run(vec![program], &[placed], std::slice::from_ref(&flat))?;
+        Ok(flat)
+    }
+
+    /// A tensor in interleaved DRAM as it is wanted, by a program that moves its pages if that is
+    /// elsewhere.
+    fn unflatten(&mut self, placed: &Placed, desc: &TensorDesc, name: &str) -> Result<Placed, Stopped> {
+        let Some(flat) = placed.on_device().filter(|tensor| tensor.spec.memory() != &desc.memory).cloned() else {
+            return Ok(placed.clone());
+        };
+        let (tensor, moved) = self.create(desc, name)?;
+        let program = shards::program(&tensor, &flat, false, &self.kernels)?.map_err(unsupported)?;
+        self.run(vec![program], &[placed], std::slice::from_ref(&moved))?;
+        Ok(moved)
     }
 
     /// A tensor on the device: an array of the host is written to it first, in rows.
@@ -313,6 +364,11 @@ impl<C: HostLink> OnChip<C> {
             (Place::Device(tensor), Ok(Wanted::Device(desc))) => {
                 if TensorSpec::new(desc).is_ok_and(|spec| spec == tensor.spec) {
                     return Ok((operand.clone(), Carried::Moved));
+                }
+                if TensorSpec::new(desc).is_ok_and(|to| moves_only(&tensor.spec, &to)) {
+                    let flat = self.flatten(operand)?;
+                    let name = name(wanted.tensor, self.under_way.as_ref());
+                    return Ok((self.unflatten(&flat, desc, &name)?, Carried::Chip));
                 }
                 let why = match self.plan(work) {
                     Ok((recipe, descs)) => {
@@ -396,6 +452,15 @@ impl<C: HostLink> Machine for OnChip<C> {
     fn finish(&mut self) -> Result<(), Reason> {
         self.settle().map_err(|error| self.stopped(error.into()))
     }
+}
+
+fn flat_desc(desc: &TensorDesc) -> Result<TensorDesc, Stopped> {
+    let spec = TensorSpec::new(desc).map_err(RuntimeError::from)?;
+    Ok(shards::flat(&spec).map_err(unsupported)?.0)
+}
+
+fn unsupported(why: String) -> Stopped {
+    Stopped::Reason(Reason::Unsupported(why))
 }
 
 fn specs(tensors: &[Tensor]) -> Vec<TensorSpec> {

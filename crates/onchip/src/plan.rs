@@ -11,6 +11,7 @@ use crate::families;
 use crate::placed::{Place, Placed};
 use crate::recipe::{Recipe, Site, Task};
 use crate::record::Carried;
+use crate::shards;
 
 /// Who would carry out the operations of a program on a device that is opened so.
 pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Vec<(&'o Outline<'m>, Carried)> {
@@ -35,14 +36,23 @@ pub(crate) fn plan(
             Wanted::Device(desc) => descs.push(desc),
         }
     }
-    let specs = descs.iter().map(|desc| TensorSpec::new(desc).map_err(|e| absent(e.to_string())));
+    let flat = |spec: &TensorSpec| shards::flat(spec).map(|(_, flat)| flat).map_err(absent);
+    let specs = descs.iter().map(|desc| flat(&TensorSpec::new(desc).map_err(|e| absent(e.to_string()))?));
     let specs = specs.collect::<Result<Vec<_>, _>>()?;
     let operands = operands.ok_or_else(|| absent("an operand that the device has no form for".into()))?;
+    let operands = operands.iter().map(|spec| flat(spec)).collect::<Result<Vec<_>, _>>()?;
+    let operands: Vec<&TensorSpec> = operands.iter().collect();
     if let Op::Constant(_) = op {
         return Err(Carried::Moved);
     }
-    let task = Task { operands, results: &specs, site };
+    let task = Task { operands: &operands, results: &specs, site };
     Ok((families::plan(op, &task).map_err(absent)?, descs))
+}
+
+/// Whether two tensors differ in their memory only, and pages can be moved from one to the other.
+pub(crate) fn moves_only(from: &TensorSpec, to: &TensorSpec) -> bool {
+    let flat = |spec| shards::flat(spec).ok().map(|(_, flat)| flat);
+    flat(from).is_some_and(|from| flat(to) == Some(from))
 }
 
 /// How an array of the host is brought to the device: in rows.
@@ -70,6 +80,7 @@ fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
             (None, None) => return Carried::Stated,
             (None, _) | (_, None) => return Carried::Moved,
             (Some(from), Some(to)) if from == to => return Carried::Moved,
+            (Some(from), Some(to)) if moves_only(&from, &to) => return Carried::Chip,
             _ => {}
         }
     }

@@ -4,6 +4,7 @@ use tilework_abi::addr::Cycle;
 use tilework_engine::OperationPlace;
 
 use crate::roofline::Bounds;
+use crate::shards;
 
 /// Who carried an operation out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -87,6 +88,11 @@ impl Record {
     /// Cycles from its beginning to its end, with transfers.
     pub fn cycles(&self) -> Cycle {
         self.times().map_or(0, |[start, end]| end.saturating_sub(start))
+    }
+
+    /// How many of its programs only move tensors between L1 and DRAM.
+    pub fn moves(&self) -> usize {
+        self.stages.iter().filter(|stage| stage.cores > 0 && stage.name == shards::NAME).count()
     }
 
     /// The most cores that one of its programs ran on.

@@ -28,6 +28,8 @@ pub struct ChipReport {
     host: usize,
     /// Which these were.
     by_host: Vec<ByHost>,
+    /// Programs that only moved tensors between L1 and DRAM, for programs that take those in DRAM.
+    l1_moves: usize,
     /// Programs that were found in the cache, and those that were lowered.
     cache_hits: u64,
     cache_misses: u64,
@@ -126,6 +128,7 @@ impl ChipReport {
             stated: count("stated"),
             host: count("host"),
             by_host: by_host.collect(),
+            l1_moves: records.iter().map(Record::moves).sum(),
             cache_hits: cache.hits,
             cache_misses: cache.misses,
             traces: Traces { captured, replays, not_captured },
@@ -139,6 +142,9 @@ impl ChipReport {
         let time = self.program_cycles as f64 / f64::from(AICLK_MHZ);
         writeln!(out, "  cycles           {cycles}, {programs} of them in programs of operations ({time:.1} us)")?;
         writeln!(out, "  program cache    {} hits, {} misses", self.cache_hits, self.cache_misses)?;
+        if self.l1_moves > 0 {
+            writeln!(out, "  L1 to DRAM, back {} programs", self.l1_moves)?;
+        }
         let Traces { captured, replays, not_captured } = &self.traces;
         if captured + replays > 0 || !not_captured.is_empty() {
             writeln!(out, "  traces           {captured} captured, {replays} replays")?;
