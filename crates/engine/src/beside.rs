@@ -8,6 +8,7 @@ use tilework_ops::{DType, Tensor};
 use crate::compare::{Comparison, Tolerance};
 use crate::error::{OperationPlace, Reason};
 use crate::machine::{Held, Machine, Native, Work};
+use crate::observe::Event;
 
 /// What the operations of the machine read while it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +150,7 @@ impl<M: Machine> Beside<M> {
             }
         }
         match (feed, work.results.get(output)) {
-            (Feed::Native, Some(wanted)) => self.machine.take(native.clone(), wanted.tensor),
+            (Feed::Native, Some(wanted)) => self.machine.take_on(work.device, native.clone(), wanted.tensor),
             _ => Ok(made),
         }
     }
@@ -163,6 +164,24 @@ impl<M: Machine> Machine for Beside<M> {
         Ok(Both { machine: self.machine.take(array, described)?, native })
     }
 
+    fn take_on(&mut self, device: usize, array: Tensor, described: &TensorRef) -> Result<Self::Tensor, Reason> {
+        let native = self.comparing.is_some().then(|| array.clone());
+        Ok(Both { machine: self.machine.take_on(device, array, described)?, native })
+    }
+
+    fn has_devices(&self) -> bool {
+        self.machine.has_devices()
+    }
+
+    fn begin_exchange(&mut self, event: &Event<'_>) {
+        self.machine.begin_exchange(event);
+    }
+
+    fn end_exchange(&mut self) {
+        self.machine.end_exchange();
+    }
+
+    /// What devices exchange is the machine's: both go on with it.
     fn give(&mut self, tensor: &Self::Tensor) -> Result<Tensor, Reason> {
         self.machine.give(&tensor.machine)
     }

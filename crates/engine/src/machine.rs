@@ -63,6 +63,8 @@ impl<'w> From<&'w Written<'_>> for Wanted<'w> {
 pub struct Work<'w, T> {
     /// Which.
     pub event: &'w Event<'w>,
+    /// The device of the mesh; the first for all, on a machine that has one.
+    pub device: usize,
     /// The tensors that it reads, in its order, as the program describes them.
     pub reads: &'w [&'w TensorRef],
     /// The same as they are.
@@ -77,7 +79,14 @@ impl<'w, T> Work<'w, T> {
     /// The same work on what `own` makes of the operands, if it makes something of each.
     pub fn with_operands<U>(&self, own: impl Fn(&'w T) -> Option<&'w U>) -> Option<Work<'w, U>> {
         let operands = self.operands.iter().map(|&operand| own(operand)).collect::<Option<Vec<_>>>()?;
-        Some(Work { event: self.event, reads: self.reads, operands, results: self.results.clone(), how: self.how })
+        Some(Work {
+            event: self.event,
+            device: self.device,
+            reads: self.reads,
+            operands,
+            results: self.results.clone(),
+            how: self.how,
+        })
     }
 }
 
@@ -91,6 +100,25 @@ pub trait Machine {
     /// # Errors
     /// No room; a machine that stopped.
     fn take(&mut self, array: Tensor, described: &TensorRef) -> Result<Self::Tensor, Reason>;
+    /// The same on a device of the mesh.
+    ///
+    /// # Errors
+    /// As [`Machine::take`].
+    fn take_on(&mut self, device: usize, array: Tensor, described: &TensorRef) -> Result<Self::Tensor, Reason> {
+        let _ = device;
+        self.take(array, described)
+    }
+    /// Whether each device of a mesh is a machine of its own, so that tensors which are the same on
+    /// all of them are there once for each.
+    fn has_devices(&self) -> bool {
+        false
+    }
+    /// An operation of all devices begins, whose operands are given and its results taken.
+    fn begin_exchange(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
+    /// It has ended.
+    fn end_exchange(&mut self) {}
     /// The array that a tensor holds.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::ledger::Ledger;
 use crate::machine::{Machine, Native};
 use crate::observe::Observer;
 use crate::plan::{Outline, Plan};
-use crate::run::{Runner, Traces};
+use crate::run::{Runner, Traces, take};
 use crate::sharding;
 use crate::value::Value;
 
@@ -261,10 +261,8 @@ impl<'m, M: Machine> Session<'m, M> {
         self.planned(program)?;
         let inputs = self.in_program(program, |of| inputs::convert(of, inputs, self.options.rounding))?;
         let of = &self.model.programs()[program];
-        let taken = inputs
-            .iter()
-            .zip(&of.inputs)
-            .map(|(value, input)| value.try_map(|tensor| self.machine.take(tensor.clone(), input)));
+        let mesh = inputs::mesh_of(of);
+        let taken = inputs.iter().zip(&of.inputs).map(|(value, input)| take(&mut self.machine, value, input, mesh));
         let values = taken.collect::<Result<_, _>>().map_err(|reason| self.at_ends(program, reason))?;
         Ok(Placed { program, values })
     }

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod chips;
 mod describe;
 mod families;
 mod grid;
@@ -24,6 +25,7 @@ mod roofline;
 mod shards;
 mod trace;
 
+pub use chips::{Chips, PlacedOn};
 pub use machine::OnChip;
 pub use memory::{MemoryPlan, MemoryStep, Peak, memory_plan};
 pub use placed::{Placed, PlacedMark};

@@ -13,6 +13,8 @@ pub enum Carried {
     Chip,
     /// A transfer between host and chip, or another name of the same tensor: nothing is computed.
     Moved,
+    /// All devices of a mesh together, by copies through the host's memory.
+    Exchanged,
     /// The host, because the program has its tensors there.
     Stated,
     /// The host, because the chip has no program for it: why not.
@@ -25,6 +27,7 @@ impl Carried {
         match self {
             Self::Chip => "chip",
             Self::Moved => "moved",
+            Self::Exchanged => "exchanged",
             Self::Stated => "stated",
             Self::Host(_) => "host",
         }

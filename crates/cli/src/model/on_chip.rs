@@ -6,7 +6,7 @@ use std::io::Write;
 use tilework_abi::board::AICLK_MHZ;
 use tilework_driver::HostLink;
 use tilework_model::ttnn::OpKind;
-use tilework_onchip::{Carried, Record, TraceCounts};
+use tilework_onchip::{Carried, Chips, Record, TraceCounts};
 use tilework_profile::CLOCK;
 use tilework_timeline::Timeline;
 
@@ -14,7 +14,9 @@ use tilework_timeline::Timeline;
 #[derive(Serialize, Debug)]
 pub struct ChipReport {
     board: &'static str,
-    /// Cycles from power-on to the end.
+    /// Chips, one for each device of the mesh.
+    devices: usize,
+    /// Cycles from power-on to the end; of several chips the most.
     cycles: u64,
     /// Cycles of the programs of all operations.
     program_cycles: u64,
@@ -30,6 +32,10 @@ pub struct ChipReport {
     by_host: Vec<ByHost>,
     /// Programs that only moved tensors between L1 and DRAM, for programs that take those in DRAM.
     l1_moves: usize,
+    /// What devices exchanged by copies through the host's memory, counted on each, and the bytes
+    /// that were read and written for it.
+    exchanged: usize,
+    exchanged_bytes: u64,
     /// Programs that were found in the cache, and those that were lowered.
     cache_hits: u64,
     cache_misses: u64,
@@ -60,6 +66,8 @@ struct Traces {
 /// An operation and what it took.
 #[derive(Serialize, Debug)]
 struct Operation {
+    /// The device of the mesh.
+    device: usize,
     program: usize,
     operation: usize,
     kind: OpKind,
@@ -105,10 +113,12 @@ impl ChipReport {
     /// What a machine did, if it is the chip; with each operation if `all`.
     pub fn of(machine: &AnyMachine, all: bool) -> Option<Self> {
         let AnyMachine::Chip(both) = machine else { return None };
-        let chip = both.machine();
-        let records = chip.records();
-        let count = |name| records.iter().filter(|record| record.carried.name() == name).count();
-        let by_host = records.iter().filter_map(|record| match &record.carried {
+        let (chips, chip) = (both.machine(), both.machine().first());
+        let devices = chips.all().count();
+        let records: Vec<(usize, &Record)> = records(both.machine()).collect();
+        let count = |name| records.iter().filter(|(_, record)| record.carried.name() == name).count();
+        // The same operations on every device.
+        let by_host = chip.records().iter().filter_map(|record| match &record.carried {
             Carried::Host(why) => Some(ByHost {
                 program: record.place.program,
                 operation: record.place.operation,
@@ -117,22 +127,26 @@ impl ChipReport {
             }),
             _ => None,
         });
-        let cache = chip.device().statistics().cache;
+        let cache = chips.all().map(|chip| chip.device().statistics().cache);
+        let (hits, misses) = cache.fold((0, 0), |(hits, misses), cache| (hits + cache.hits, misses + cache.misses));
         let TraceCounts { captured, replays, not_captured } = chip.traces().clone();
         Some(Self {
             board: chip.device().board().name(),
-            cycles: chip.device().chip().cycles(),
-            program_cycles: records.iter().map(Record::busy).sum(),
+            devices,
+            cycles: machine.cycles()?,
+            program_cycles: records.iter().map(|(_, record)| record.busy()).sum(),
             chip: count("chip"),
             moved: count("moved"),
             stated: count("stated"),
             host: count("host"),
             by_host: by_host.collect(),
-            l1_moves: records.iter().map(Record::moves).sum(),
-            cache_hits: cache.hits,
-            cache_misses: cache.misses,
+            l1_moves: records.iter().map(|(_, record)| record.moves()).sum(),
+            exchanged: count("exchanged"),
+            exchanged_bytes: records.iter().map(|(_, record)| exchanged(record)).sum(),
+            cache_hits: hits,
+            cache_misses: misses,
             traces: Traces { captured, replays, not_captured },
-            operations: records.iter().filter(|_| all).map(Operation::of).collect(),
+            operations: records.iter().filter(|_| all).map(|&(device, record)| Operation::of(device, record)).collect(),
         })
     }
 
@@ -142,6 +156,13 @@ impl ChipReport {
         let time = self.program_cycles as f64 / f64::from(AICLK_MHZ);
         writeln!(out, "  cycles           {cycles}, {programs} of them in programs of operations ({time:.1} us)")?;
         writeln!(out, "  program cache    {} hits, {} misses", self.cache_hits, self.cache_misses)?;
+        if self.devices > 1 {
+            let Self { devices, exchanged, exchanged_bytes, .. } = self;
+            writeln!(
+                out,
+                "  devices          {devices}: {exchanged} exchanges, {exchanged_bytes} bytes through the host"
+            )?;
+        }
         if self.l1_moves > 0 {
             writeln!(out, "  L1 to DRAM, back {} programs", self.l1_moves)?;
         }
@@ -166,7 +187,8 @@ impl ChipReport {
             )?;
         }
         for operation in &self.operations {
-            let place = format!("{}.{}", operation.program, operation.operation);
+            let device = if self.devices > 1 { format!("{}:", operation.device) } else { String::new() };
+            let place = format!("{device}{}.{}", operation.program, operation.operation);
             let programs = operation.programs.iter().map(|program| {
                 let cycles = program.cycles.map_or_else(|| "?".to_owned(), |cycles| cycles.to_string());
                 let on = if program.cores == 0 { String::new() } else { format!(" on {}", program.cores) };
@@ -188,13 +210,14 @@ impl ChipReport {
 }
 
 impl Operation {
-    fn of(record: &Record) -> Self {
+    fn of(device: usize, record: &Record) -> Self {
         let programs = record.stages.iter().map(|stage| Program {
             name: stage.name.clone(),
             cores: stage.cores,
             cycles: stage.cycles(),
         });
         Self {
+            device,
             program: record.place.program,
             operation: record.place.operation,
             kind: record.place.kind,
@@ -218,14 +241,29 @@ impl Operation {
     }
 }
 
+/// What became of the operations on each device.
+fn records<C: HostLink>(chips: &Chips<C>) -> impl Iterator<Item = (usize, &Record)> {
+    chips.all().enumerate().flat_map(|(device, chip)| chip.records().iter().map(move |record| (device, record)))
+}
+
+/// Bytes that a device exchanged with others.
+fn exchanged(record: &Record) -> u64 {
+    if record.carried == Carried::Exchanged { record.written + record.read } else { 0 }
+}
+
 /// The operations of a run as a timeline: each with its name and place in the source, its transfers
 /// and programs below it.
 pub fn timeline(machine: &AnyMachine) -> Timeline {
     let mut timeline = Timeline::new(CLOCK);
     let AnyMachine::Chip(both) = machine else { return timeline };
-    let operations = timeline.track("operations", None);
-    let stages = timeline.track("transfers and programs", None);
-    for record in both.machine().records() {
+    let several = both.machine().all().nth(1).is_some();
+    let tracks = both.machine().all().enumerate().map(|(device, _)| {
+        let parent = several.then(|| timeline.track(&format!("device {device}"), None));
+        (timeline.track("operations", parent), timeline.track("transfers and programs", parent))
+    });
+    let tracks: Vec<_> = tracks.collect();
+    for (device, record) in records(both.machine()) {
+        let (operations, stages) = tracks[device];
         let Some([start, end]) = record.times() else { continue };
         let place = &record.place;
         let name = place.name.as_deref().unwrap_or(place.kind.name());
