@@ -1,11 +1,13 @@
 //! The chip as a machine for compiled models.
 
+use std::collections::BTreeMap;
+
 use tilework_abi::l1::WORKER;
 use tilework_driver::HostLink;
 use tilework_engine::{How, Machine, OperationPlace, Reason, Work};
 use tilework_model::ttnn::TensorRef;
 use tilework_ops::{self as ops, DType, Shape, Tensor as Array};
-use tilework_runtime::tensor::{HostTensor, Tensor, TensorDesc, TensorSpec};
+use tilework_runtime::tensor::{HostTensor, MemoryConfig, Tensor, TensorDesc, TensorSpec};
 use tilework_runtime::{Blocking, BufferType, Device, MemoryError, Program, RuntimeError, TimeSlot};
 
 use crate::describe::{self, Wanted};
@@ -29,6 +31,8 @@ pub struct OnChip<C> {
     failure: Option<RuntimeError>,
     /// What the operation under way has done, if there is one.
     pub(crate) under_way: Option<Record>,
+    /// Tensors that are elsewhere than the program has them: why.
+    displaced: BTreeMap<String, String>,
     pub(crate) traces: Traces,
     /// Stages whose times the dispatcher writes to the first slots, as record and stage.
     timed: Vec<(usize, usize)>,
@@ -62,6 +66,7 @@ impl<C: HostLink> OnChip<C> {
             strict,
             failure: None,
             under_way: None,
+            displaced: BTreeMap::new(),
             traces: Traces::default(),
             timed: Vec::new(),
         }
@@ -86,6 +91,11 @@ impl<C: HostLink> OnChip<C> {
     /// Forgets what became of the operations before a run begins.
     pub fn forget_records(&mut self) {
         self.records.clear();
+    }
+
+    /// Tensors in interleaved DRAM that the program has elsewhere, and why.
+    pub fn displaced(&self) -> &BTreeMap<String, String> {
+        &self.displaced
     }
 
     /// What became of its traces.
@@ -159,9 +169,7 @@ impl<C: HostLink> OnChip<C> {
 
     /// Writes an array to new memory. Nothing waits for that.
     fn put(&mut self, array: &Array, desc: &TensorDesc, name: &str) -> Result<Placed, Stopped> {
-        self.tidy()?;
-        let tensor = self.device.create_tensor(name, desc)?;
-        let placed = Placed::new(Place::Device(Box::new(tensor.clone())), &self.freed);
+        let (tensor, placed) = self.create(desc, name)?;
         self.write(array, &tensor)?;
         Ok(placed)
     }
@@ -267,9 +275,18 @@ impl<C: HostLink> OnChip<C> {
     }
 
     /// New memory for a tensor.
+    ///
+    /// Shards that the device cannot have, as on a core of the command queue, are in interleaved
+    /// DRAM instead, and that is noted.
     fn create(&mut self, desc: &TensorDesc, name: &str) -> Result<(Tensor, Placed), RuntimeError> {
         self.tidy()?;
-        let tensor = self.device.create_tensor(name, desc)?;
+        let tensor = match self.device.create_tensor(name, desc) {
+            Err(RuntimeError::Memory(error @ MemoryError::Shard { .. })) => {
+                self.displaced.insert(name.to_owned(), error.to_string());
+                self.device.create_tensor(name, &desc.clone().memory(MemoryConfig::DRAM))?
+            }
+            created => created?,
+        };
         Ok((tensor.clone(), Placed::new(Place::Device(Box::new(tensor)), &self.freed)))
     }
 
@@ -341,6 +358,9 @@ impl<C: HostLink> OnChip<C> {
             return Ok(placed.clone());
         };
         let (tensor, moved) = self.create(desc, name)?;
+        if shards::is_flat(&tensor.spec) {
+            return Ok(placed.clone());
+        }
         let program = shards::program(&tensor, &flat, false, &self.kernels)?.map_err(unsupported)?;
         self.run(vec![program], &[placed], std::slice::from_ref(&moved))?;
         Ok(moved)

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use tilework_driver::HostLink;
 use tilework_engine::{Held, OperationPlace};
+use tilework_ops::{self as ops, Tensor as Array};
+use tilework_runtime::tensor::Tensor;
 use tilework_runtime::{Blocking, Program, RuntimeError, Trace};
 
 use crate::machine::{OnChip, Stopped};
@@ -116,7 +118,12 @@ impl<C: HostLink> OnChip<C> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Ok((self.device.end_trace_capture(capture)?, cores)))
+        match self.device.end_trace_capture(capture) {
+            Ok(trace) => Ok(Ok((trace, cores))),
+            // No room for its commands.
+            Err(error @ RuntimeError::Trace(_)) => Ok(Err(error.to_string())),
+            Err(error) => Err(error),
+        }
     }
 
     /// Replays a trace, as [`Machine::replay`](tilework_engine::Machine::replay) says.
@@ -136,7 +143,7 @@ impl<C: HostLink> OnChip<C> {
         for (from, to) in inputs {
             match (from.place(), to.place()) {
                 (Place::Host(array), Place::Device(slot)) if !captured.made.contains(&to.address()) => {
-                    slots.push((array.clone(), slot.clone()));
+                    slots.push((ops::typecast(array, slot.spec.dtype()), slot.clone()));
                 }
                 _ => return Ok(false),
             }
@@ -154,12 +161,7 @@ impl<C: HostLink> OnChip<C> {
         Ok(true)
     }
 
-    fn replay_into(
-        &mut self,
-        slots: &[(tilework_ops::Tensor, Box<tilework_runtime::tensor::Tensor>)],
-        trace: &Trace,
-        cores: usize,
-    ) -> Result<(), Stopped> {
+    fn replay_into(&mut self, slots: &[(Array, Box<Tensor>)], trace: &Trace, cores: usize) -> Result<(), Stopped> {
         for (array, slot) in slots {
             self.write(array, slot)?;
         }

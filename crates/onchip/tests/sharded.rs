@@ -107,3 +107,19 @@ fn tensors_are_brought_to_programs_and_taken_back_exactly() {
         }
     }
 }
+
+/// The last core of the first row has a part of the command queue.
+#[test]
+fn shards_that_the_device_cannot_have_are_in_dram_and_that_is_told() {
+    let rows = sharded(TensorMemoryLayout::HeightSharded, [8, 0], [4, 1], [32, COLUMNS], ShardOrientation::RowMajor);
+    let [x, sum] = [0, 1].map(|id| placed(id, &rows));
+    let model = model(vec![program("main", &[&x], &[&sum], vec![add(&x, &x, &sum)])]);
+    let chip = Chip::new(ChipConfig::new(Board::P100)).unwrap();
+    let device = Device::open(chip, DeviceConfig::new(Board::P100)).unwrap();
+    let mut session = Session::on(&model, Options::default(), OnChip::new(device, true)).unwrap();
+    let result = session.run(0, vec![Value::from(values())], &mut ()).unwrap();
+    assert!(result.outputs[0].on(0).to_f32() == values().to_f32().into_iter().map(|x| 2.0 * x).collect::<Vec<_>>());
+    let displaced: Vec<_> = session.machine().displaced().iter().collect();
+    assert!(displaced.len() == 2 && displaced.iter().all(|(_, why)| why.contains("is no worker")), "{displaced:?}");
+    assert_eq!(session.machine().records()[0].moves(), 0);
+}

@@ -2,6 +2,7 @@
 
 use super::engine::AnyMachine;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
 use tilework_abi::board::AICLK_MHZ;
 use tilework_driver::HostLink;
@@ -32,6 +33,9 @@ pub struct ChipReport {
     by_host: Vec<ByHost>,
     /// Programs that only moved tensors between L1 and DRAM, for programs that take those in DRAM.
     l1_moves: usize,
+    /// Tensors in interleaved DRAM that the program has elsewhere, and why.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    displaced: BTreeMap<String, String>,
     /// What devices exchanged by copies through the host's memory, counted on each, and the bytes
     /// that were read and written for it.
     exchanged: usize,
@@ -141,6 +145,7 @@ impl ChipReport {
             host: count("host"),
             by_host: by_host.collect(),
             l1_moves: records.iter().map(|(_, record)| record.moves()).sum(),
+            displaced: chip.displaced().clone(),
             exchanged: count("exchanged"),
             exchanged_bytes: records.iter().map(|(_, record)| exchanged(record)).sum(),
             cache_hits: hits,
@@ -162,6 +167,9 @@ impl ChipReport {
                 out,
                 "  devices          {devices}: {exchanged} exchanges, {exchanged_bytes} bytes through the host"
             )?;
+        }
+        for (tensor, why) in &self.displaced {
+            writeln!(out, "  in DRAM instead  {tensor}: {why}")?;
         }
         if self.l1_moves > 0 {
             writeln!(out, "  L1 to DRAM, back {} programs", self.l1_moves)?;
