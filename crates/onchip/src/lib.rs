@@ -24,6 +24,8 @@ mod recipe;
 mod record;
 mod roofline;
 mod shards;
+#[cfg(test)]
+mod support;
 mod trace;
 
 pub use chips::{Chips, PlacedOn};
