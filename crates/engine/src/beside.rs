@@ -2,7 +2,7 @@
 //! are compared, so that the first operation that departs is known with what it had read.
 
 use tilework_model::Model;
-use tilework_model::ttnn::TensorRef;
+use tilework_model::ttnn::{Op, TensorRef};
 use tilework_ops::{DType, Tensor};
 
 use crate::compare::{Comparison, Tolerance};
@@ -53,6 +53,8 @@ pub struct Difference {
     pub place: OperationPlace,
     /// Which of its results.
     pub output: usize,
+    /// On which device of the mesh.
+    pub device: usize,
     /// The comparison, or the two shapes if they differ.
     pub what: Result<Comparison, String>,
 }
@@ -101,9 +103,16 @@ impl<M: Machine> Beside<M> {
     }
 
     /// A machine whose results are compared: floats within the tolerances of a model's programs
-    /// ([`Tolerance::of_floats`]), all else exactly.
+    /// ([`Tolerance::of_floats`], and [`Tolerance::SHORT_OPERANDS`] for float32 where there are
+    /// products), all else exactly.
     pub fn compared(machine: M, feed: Feed, model: &Model) -> Self {
-        let floats = model.programs().iter().map(Tolerance::of_floats).collect();
+        let mut operations = model.programs().iter().flat_map(|program| &program.operations);
+        let products = operations.any(|operation| is_product(&operation.op));
+        let of = |program| match Tolerance::of_floats(program) {
+            Tolerance::FLOAT32 if products => Tolerance::SHORT_OPERANDS,
+            tolerance => tolerance,
+        };
+        let floats = model.programs().iter().map(of).collect();
         Self { machine, comparing: Some((feed, floats)), findings: Findings::default() }
     }
 
@@ -115,6 +124,11 @@ impl<M: Machine> Beside<M> {
     /// The same, to be asked or told something.
     pub fn machine_mut(&mut self) -> &mut M {
         &mut self.machine
+    }
+
+    /// Forgets what was found before a run begins.
+    pub fn forget_findings(&mut self) {
+        self.findings = Findings::default();
     }
 
     /// What was found, if it is compared.
@@ -145,8 +159,8 @@ impl<M: Machine> Beside<M> {
             }
             self.findings.departed += 1;
             if self.findings.differences.len() < Findings::LISTED {
-                let place = work.event.place();
-                self.findings.differences.push(Difference { place, output, what });
+                let (place, device) = (work.event.place(), work.device);
+                self.findings.differences.push(Difference { place, output, device, what });
             }
         }
         match (feed, work.results.get(output)) {
@@ -233,4 +247,9 @@ impl<M: Machine> Machine for Beside<M> {
     fn finish(&mut self) -> Result<(), Reason> {
         self.machine.finish()
     }
+}
+
+/// Whether an operation is a product of matrices, for the matrix unit of a chip.
+fn is_product(op: &Op) -> bool {
+    matches!(op, Op::Matmul(_) | Op::Linear(_) | Op::Conv2d(_) | Op::Conv3d(_) | Op::ScaledDotProductAttention(_))
 }

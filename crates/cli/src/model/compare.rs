@@ -32,6 +32,8 @@ struct Departed {
     name: Option<String>,
     loc: String,
     result: usize,
+    /// The device of the mesh.
+    device: usize,
     /// Absent where shapes differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pcc: Option<f64>,
@@ -66,9 +68,10 @@ impl CompareReport {
 
 impl Departed {
     fn of(difference: &Difference) -> Self {
-        let Difference { place, output, what } = difference;
+        let Difference { place, output, device, what } = difference;
         let numbers = what.as_ref().ok();
         let said = what.as_ref().map_or_else(Clone::clone, ToString::to_string);
+        let on = if *device > 0 { format!(" on device {device}") } else { String::new() };
         Self {
             program: place.program,
             operation: place.operation,
@@ -76,10 +79,11 @@ impl Departed {
             name: place.name.clone(),
             loc: place.loc.clone(),
             result: *output,
+            device: *device,
             pcc: numbers.map(|comparison| comparison.pcc),
             max_abs: numbers.map(|comparison| comparison.max_abs),
             of_range: numbers.map(tilework_engine::Comparison::of_range),
-            text: format!("{place}: result {output}: {said}"),
+            text: format!("{place}: result {output}{on}: {said}"),
         }
     }
 }

@@ -207,6 +207,7 @@ impl AnyMachine {
     pub fn begin_run(&mut self) -> Option<u64> {
         if let Self::Chip(chip) = self {
             chip.machine_mut().forget_records();
+            chip.forget_findings();
         }
         self.cycles()
     }
