@@ -91,6 +91,8 @@ impl<C: HostLink> OnChip<C> {
     /// Forgets what became of the operations before a run begins.
     pub fn forget_records(&mut self) {
         self.records.clear();
+        // Of a run that failed some may be left, which are not waited for.
+        self.timed.clear();
     }
 
     /// Tensors in interleaved DRAM that the program has elsewhere, and why.
