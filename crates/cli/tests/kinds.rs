@@ -44,7 +44,7 @@ fn help_of_run_shows_one_kind_and_how_to_see_the_others() {
     let of_netlist = help("help run netlist");
     for (text, has, lacks) in [
         (&program, "--dispatch", "--profile"),
-        (&of_model, "--profile", "--dispatch"),
+        (&of_model, "--profile", "--dispatch-layout"),
         (&of_netlist, "--stimulus", "--dispatch"),
     ] {
         assert!(options(text).contains(&has) && !options(text).contains(&lacks), "{has}, {lacks}:\n{text}");
@@ -87,7 +87,7 @@ fn an_option_of_another_kind_is_refused_with_the_kind_that_it_is_for() {
         (&ring, "a kernel program", &["--profile"][..], "--profile", models.to_owned()),
         (&ring, "a kernel program", &["--seed", "0"], "--seed", netlists.to_owned()),
         (&ring, "a kernel program", &["--rounding", "ends"], "--rounding", format!("{models} and {netlists}")),
-        (&model(), "a compiled model", &["--dispatch", "fast"], "--dispatch", programs.to_owned()),
+        (&model(), "a compiled model", &["--core-timing"], "--core-timing", programs.to_owned()),
         (&model(), "a compiled model", &["--seed", "0"], "--seed", netlists.to_owned()),
         (&netlist(), "a Buda netlist", &["--core-timing"], "--core-timing", programs.to_owned()),
         (&netlist(), "a Buda netlist", &["--dump-op", "all"], "--dump-op", models.to_owned()),

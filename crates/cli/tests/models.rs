@@ -143,6 +143,7 @@ fn wrong_use_is_told() {
     assert!(run(&["--input", "7=random:1"]).contains("no input 7"));
     assert!(run(&["--input", "nothing=random:1"]).contains("no input named \"nothing\""));
     assert!(with(&["--board", "p150"]).contains("--board is for --engine chip"));
+    assert!(with(&["--dispatch", "slow"]).contains("--dispatch is for --engine chip"));
     assert!(with(&["--engine", "native", "--strict"]).contains("--strict is for --engine chip"));
     assert!(with(&["--engine", "chip", "--rounding", "ends"]).contains("the chip rounds after each operation"));
     let strict = with(&["--engine", "chip", "--strict"]);
@@ -226,6 +227,9 @@ fn a_model_runs_again_and_again() {
     assert_eq!((&repeat["runs"], &traces["captured"], &traces["replays"]), (&4.into(), &1.into(), &3.into()));
     assert!(repeat["steady_cycles"].as_u64() < repeat["first_cycles"].as_u64(), "{repeat}");
     assert_eq!(often["chip"]["cache_misses"], once["chip"]["cache_misses"]);
+    let (slow, alike) = run(&["--engine", "chip", "--repeat", "4", "--dispatch", "slow", "--profile"]);
+    assert_eq!((&slow["chip"]["traces"], &alike), (traces, &first));
+    assert!(slow["chip"]["operations"][0]["cycles"].as_u64() > Some(0), "{slow}");
     let (native, _) = run(&["--repeat", "2"]);
     assert!(native["repeat"]["steady_seconds"].is_f64() && native["repeat"].get("steady_cycles").is_none(), "{native}");
 }

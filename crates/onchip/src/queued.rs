@@ -50,8 +50,12 @@ impl<C: HostLink> OnChip<C> {
             self.settle()?;
         }
         let Some(slot) = TimeSlot::new(self.timed.len()) else { return Err(RuntimeError::NoQueue) };
+        let before = self.device.chip().cycles();
         let (value, timed) = enqueue(&mut self.device, slot)?;
+        // Without a queue it has ended.
+        let ended = self.device.queue().is_none().then(|| [before, self.device.chip().cycles()]);
         if let Some(record) = &mut self.under_way {
+            let stage = Stage { times: ended, ..stage };
             if timed {
                 self.timed.push((self.records.len(), record.stages.len()));
             }

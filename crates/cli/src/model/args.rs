@@ -4,6 +4,7 @@ use crate::args::EngineName;
 use crate::board_option::BoardOption;
 use crate::comparison::ToleranceArgs;
 use crate::kinds::Verb;
+use crate::program::args::DispatchName;
 use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -51,6 +52,10 @@ pub struct Axes {
 pub struct OnChipArgs {
     #[command(flatten)]
     pub board: BoardOption,
+    /// How programs reach the workers of the chip; through the command queue (fast) unless given.
+    /// Under slow dispatch cycles are those that the host has waited.
+    #[arg(long, value_enum)]
+    pub dispatch: Option<DispatchName>,
     /// Threads that run the chip's tiles when many of them are busy; one for each processor of the
     /// machine unless given. Results and cycles do not depend on it.
     #[arg(long, value_name = "N")]

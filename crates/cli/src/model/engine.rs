@@ -5,6 +5,7 @@ use super::{native, run};
 use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
+use crate::program::args::DispatchName;
 use tilework_driver::HostLink;
 use tilework_engine::{
     Beside, Both, Engine, Event, Findings, Held, Machine, Native, OperationPlace, Options, Reason, Rounding, Work,
@@ -13,7 +14,7 @@ use tilework_model::Model;
 use tilework_model::ttnn::TensorRef;
 use tilework_onchip::{Carried, Chips, OnChip, PlacedMark, PlacedOn, forecast};
 use tilework_ops::{DType, Tensor};
-use tilework_runtime::{DeviceConfig, RuntimeError};
+use tilework_runtime::{DeviceConfig, Dispatch, RuntimeError};
 
 /// A session on either.
 pub type Session<'m> = tilework_engine::Session<'m, AnyMachine>;
@@ -254,7 +255,11 @@ pub fn session<'m>(
             if rounding == RoundingName::Ends {
                 return Err(Failure::option("--rounding", " ends: the chip rounds after each operation"));
             }
-            let config = DeviceConfig::new(on_chip.board.board());
+            let dispatch = match on_chip.dispatch {
+                Some(DispatchName::Slow) => Dispatch::Slow,
+                Some(DispatchName::Fast) | None => Dispatch::Fast,
+            };
+            let config = DeviceConfig { dispatch, ..DeviceConfig::new(on_chip.board.board()) };
             let devices = devices_for(model, args, &options, on_chip.strict.then_some(&config))?;
             let open = || Ok::<_, Failure>(OnChip::new(open(on_chip, config)?, on_chip.strict));
             let chip = Chips::new(open()?, (1..devices).map(|_| open()).collect::<Outcome<_>>()?);
@@ -324,8 +329,12 @@ impl RoundingName {
 impl OnChipArgs {
     /// The first of the options that was given.
     fn given(&self) -> Option<&'static str> {
-        let given =
-            [(self.board.given.is_some(), "--board"), (self.threads.is_some(), "--threads"), (self.strict, "--strict")];
+        let given = [
+            (self.board.given.is_some(), "--board"),
+            (self.dispatch.is_some(), "--dispatch"),
+            (self.threads.is_some(), "--threads"),
+            (self.strict, "--strict"),
+        ];
         given.into_iter().find_map(|(given, option)| given.then_some(option))
     }
 }
