@@ -67,9 +67,14 @@ fn put_sized<T: IntoBytes + zerocopy::Immutable>(
 impl Driver {
     /// The driver of a card of kind `board`, which it has just taken: it tells the chip's firmware.
     pub fn new(board: Board, card: &mut dyn Card) -> Self {
+        Self::with_bus(board, card, BusMap::default())
+    }
+
+    /// As [`Driver::new`], with bus addresses in `bus`, which the card has already.
+    pub fn with_bus(board: Board, card: &mut dyn Card, bus: BusMap) -> Self {
         let driver = Self {
             board,
-            bus: BusMap::default(),
+            bus,
             files: BTreeMap::new(),
             next: 0,
             windows: Windows::default(),

@@ -25,6 +25,8 @@ pub use driver::{Driver, OpenFlags};
 pub use errno::{Errno, Refusal};
 pub use file::FileId;
 pub use memory::{Mapping, Target};
+#[cfg(unix)]
+pub use tree::write_tree;
 pub use tree::{BUS_DEVICE_FUNCTION, Entry, MAJOR, Tree, tree};
 
 use tilework_abi::tlb::Bar;

@@ -175,3 +175,25 @@ pub fn tree(board: Board, telemetry: &BTreeMap<u16, u32>) -> Tree {
     tree.insert(format!("/sys/dev/char/{MAJOR}:0"), Entry::Link(of_class));
     tree
 }
+
+/// Writes a tree below the folder `root`. The device file is an empty file there: who shows the tree
+/// shows it as what it is.
+///
+/// # Errors
+/// What the system says.
+#[cfg(unix)]
+pub fn write_tree(tree: &Tree, root: &std::path::Path) -> std::io::Result<()> {
+    for (path, entry) in tree {
+        let place = root.join(path.trim_start_matches('/'));
+        if let Some(above) = place.parent() {
+            std::fs::create_dir_all(above)?;
+        }
+        match entry {
+            Entry::Folder => std::fs::create_dir_all(&place)?,
+            Entry::File(bytes) => std::fs::write(&place, bytes)?,
+            Entry::Device(..) => std::fs::write(&place, [])?,
+            Entry::Link(target) => std::os::unix::fs::symlink(target, &place)?,
+        }
+    }
+    Ok(())
+}
