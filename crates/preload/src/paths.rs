@@ -169,8 +169,7 @@ macro_rules! path_status {
             let mut buffer = Buffer::new();
             let path = lead(path, &mut buffer);
             // SAFETY: the caller's promise; the path is a C string.
-            let result =
-                unsafe { real!($name as unsafe extern "C" fn(Text, Stat) -> i32)(path, out) };
+            let result = unsafe { real!($name as unsafe extern "C" fn(Text, Stat) -> i32)(path, out) };
             if result == 0 {
                 patch(out);
             }

@@ -46,7 +46,8 @@ pub(super) fn execute(cpu: &mut Cpu) -> Result<(), Stop> {
     // A copy between two places of the program's memory is the processor's.
     let (lowest_to, lowest_from) =
         if backward { (to.wrapping_sub(len - bytes), from.wrapping_sub(len - bytes)) } else { (to, from) };
-    if !cpu.is_card(lowest_to, len) && !(copies && cpu.is_card(lowest_from, len)) {
+    let is_card = cpu.is_card(lowest_to, len) || (copies && cpu.is_card(lowest_from, len));
+    if !is_card {
         return Err(Stop::Unknown);
     }
     if backward || (copies && to > from && to - from < len) {
