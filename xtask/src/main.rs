@@ -25,7 +25,7 @@ enum Task {
     /// docs/benchmarks.md.
     ///
     /// With --library, compare our shared library with others that have the libttsim interface
-    /// instead; `bench models` compares compiled models with JAX.
+    /// instead; `bench models` has compiled models on the chip, natively and by JAX.
     Bench(bench::BenchArgs),
     /// Measure one row; started by `bench --library`.
     #[command(hide = true)]

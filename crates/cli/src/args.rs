@@ -77,6 +77,8 @@ pub enum Command {
     Board(BoardArgs),
     /// Make the folder that tt-metal, ttnn, tt-umd and tt-exalens take for a card
     Simdir(SimdirArgs),
+    /// Run a program that knows only a real card on a simulated one (Linux on x86-64)
+    Card(CardArgs),
     /// Write out what a kernel of one's own needs: C header, linker scripts, templates
     /// in C and Rust
     Sdk(SdkArgs),
@@ -145,6 +147,39 @@ pub struct SimdirArgs {
     pub library: Option<PathBuf>,
     #[command(flatten)]
     pub report: ReportArgs,
+}
+
+/// How the time of a card moves besides the accesses of its program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum CardClock {
+    /// When the program sleeps, yields, looks at the clock or is silent.
+    Lazy,
+    /// Always.
+    Free,
+}
+
+/// Arguments of `tilework card`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+The program finds /dev/tenstorrent/0 and the card in /sys, and reads and writes BARs, as with the kernel driver. It must
+be dynamically linked. A fault on the chip ends it with a report and exit code 101; otherwise its exit code is the
+command's. docs/card.md says what is served and what is not.
+
+Example:
+  tilework card --board p150 -- tt-smi -s
+
+The environment of the program: TILEWORK_CHECKS, TILEWORK_TRACE and the others of docs/card.md look into the run.")]
+pub struct CardArgs {
+    /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks
+    /// (docs/card.md).
+    #[arg(long, default_value = "p150", value_parser = board_file::parse)]
+    pub board: Board,
+    /// How the time of the chip moves.
+    #[arg(long, value_enum, default_value = "lazy")]
+    pub clock: CardClock,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub command: Vec<std::ffi::OsString>,
 }
 
 /// What can be listed.

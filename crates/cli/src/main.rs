@@ -13,6 +13,7 @@ mod board_file;
 mod board_option;
 mod board_report;
 mod bundle;
+mod card;
 mod chip;
 mod comparison;
 mod cq;
@@ -101,6 +102,7 @@ fn run(command: Command, matches: &clap::ArgMatches) -> ExitCode {
             let made = simdir::make(&args.dir, args.board, args.library.as_deref());
             answer::finish(of("simulator-folder", "simdir", args.report.report), made)
         }
+        Command::Card(args) => card::run(&args),
         Command::Sdk(args) => answer::finish(of("sdk", "sdk", args.report.report), sdk::make(&args)),
         Command::Completions(args) => answer::end(manual::completions(&args)),
         Command::Man(args) => answer::end(manual::man(&args)),

@@ -44,7 +44,7 @@ fn help_of_run_shows_one_kind_and_how_to_see_the_others() {
     let of_netlist = help("help run netlist");
     for (text, has, lacks) in [
         (&program, "--dispatch", "--profile"),
-        (&of_model, "--profile", "--dispatch"),
+        (&of_model, "--profile", "--dispatch-layout"),
         (&of_netlist, "--stimulus", "--dispatch"),
     ] {
         assert!(options(text).contains(&has) && !options(text).contains(&lacks), "{has}, {lacks}:\n{text}");
@@ -67,7 +67,7 @@ fn help_of_check_and_show_is_by_kind_too() {
         ("check x.yaml --help", "--arch", "--bisect"),
         ("show --help", "--board", "--mlir"),
         ("show --help", "--memory", "--any-schema"),
-        ("help show model", "--mlir", "--memory"),
+        ("help show model", "--mlir", "--dispatch-layout"),
         ("show x.yaml --help", "--memory", "--mlir"),
     ] {
         let text = help(words);
@@ -87,8 +87,8 @@ fn an_option_of_another_kind_is_refused_with_the_kind_that_it_is_for() {
         (&ring, "a kernel program", &["--profile"][..], "--profile", models.to_owned()),
         (&ring, "a kernel program", &["--seed", "0"], "--seed", netlists.to_owned()),
         (&ring, "a kernel program", &["--rounding", "ends"], "--rounding", format!("{models} and {netlists}")),
-        (&model(), "a compiled model", &["--dispatch", "fast"], "--dispatch", programs.to_owned()),
-        (&model(), "a compiled model", &["--trace", "x.txt"], "--trace", format!("{programs} and {netlists}")),
+        (&model(), "a compiled model", &["--core-timing"], "--core-timing", programs.to_owned()),
+        (&model(), "a compiled model", &["--seed", "0"], "--seed", netlists.to_owned()),
         (&netlist(), "a Buda netlist", &["--core-timing"], "--core-timing", programs.to_owned()),
         (&netlist(), "a Buda netlist", &["--dump-op", "all"], "--dump-op", models.to_owned()),
     ] {
@@ -97,9 +97,9 @@ fn an_option_of_another_kind_is_refused_with_the_kind_that_it_is_for() {
         assert_eq!((&report["status"], &report["error"]["option"]), (&json!("refused"), &json!(option)), "{report}");
     }
     tilework(&["show", &ring, "--mlir"]).code(2).says("--mlir is for compiled models");
-    tilework(&["show", &model(), "--memory"])
+    tilework(&["show", &netlist(), "--board", "p150"])
         .code(2)
-        .says(&format!("--memory is for {programs} and {netlists}; {} is a compiled model", model()));
+        .says(&format!("--board is for {programs} and {models}; {} is a Buda netlist", netlist()));
     tilework(&["show", &netlist(), "--any-schema"]).code(2).says("--any-schema is for compiled models");
     // All kinds compare with expected arrays; here they are missing.
     tilework(&["check", &ring, "--expect", &out]).code(2).says("total.npy");

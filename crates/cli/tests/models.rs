@@ -119,6 +119,11 @@ fn show_tells_programs_text_and_machine() {
     for part in ["jax-tt-plugin 0.1.0", "program 0", "WhileLoopOp", "system: 1 chips", "Blackhole"] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
+    let memory = tilework(&["show", &model("0.1.0/while.ttnn"), "--memory", "--board", "p150"]).code(0).stdout;
+    assert!(memory.contains("on a p150") && memory.contains("peak of DRAM: "), "{memory}");
+    let memory = tilework(&["show", &model("0.1.0/atan2.ttnn"), "--memory", "--report", "json"]).code(0).json();
+    let [dram, l1] = [0, 1].map(|i| &memory["programs"][0]["peaks"][i]);
+    assert!(dram["memory"] == "DRAM" && dram["peak"].as_u64() > Some(2048) && l1["peak"] == 0, "{memory}");
     assert!(tilework(&["show", &model("0.1.0/while.ttnn"), "--mlir"]).code(0).stdout.contains("module"));
     assert!(tilework(&["show", &model("0.1.0/system.ttsys")]).code(0).stdout.contains("system description"));
 }
@@ -138,6 +143,7 @@ fn wrong_use_is_told() {
     assert!(run(&["--input", "7=random:1"]).contains("no input 7"));
     assert!(run(&["--input", "nothing=random:1"]).contains("no input named \"nothing\""));
     assert!(with(&["--board", "p150"]).contains("--board is for --engine chip"));
+    assert!(with(&["--dispatch", "slow"]).contains("--dispatch is for --engine chip"));
     assert!(with(&["--engine", "native", "--strict"]).contains("--strict is for --engine chip"));
     assert!(with(&["--engine", "chip", "--rounding", "ends"]).contains("the chip rounds after each operation"));
     let strict = with(&["--engine", "chip", "--strict"]);
@@ -147,6 +153,7 @@ fn wrong_use_is_told() {
     assert!(with(&["--dump-op", "99"]).contains("operations"));
     assert!(with(&["--input", "0=random:3"]).contains("given twice"));
     let kernel = repository().join("examples/ring/program.toml").display().to_string();
+    assert!(with(&["--compare", "native"]).contains("--compare is for --engine chip"));
     let refused = tilework(&["run", &kernel, "--out", &out, "--profile"]).code(2).stderr;
     assert!(refused.contains("--profile is for compiled models"), "{refused}");
 
@@ -172,6 +179,8 @@ fn a_model_runs_on_the_chip() {
         args.extend(["--input".to_owned(), format!("{i}={}", folder.join(format!("in{i}.npy")).display())]);
     }
     args.extend(["--out".to_owned(), path(out.path(), "out"), "--report".to_owned(), "json".to_owned()]);
+    let trace = path(out.path(), "timeline.txt");
+    args.extend(["--trace".to_owned(), trace.clone()]);
     let run = |threads: &str| {
         let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
         args.extend(["--threads", threads]);
@@ -187,6 +196,75 @@ fn a_model_runs_on_the_chip() {
     assert!(
         chip["program_cycles"].as_u64().unwrap() > 1000 && chip["cycles"].as_u64() > chip["program_cycles"].as_u64()
     );
+    let linear = chip["operations"].as_array().unwrap().iter().find(|op| op["operation"] == 7).unwrap();
+    let part = linear["roofline"]["utilisation"].as_f64().unwrap();
+    assert!(part > 0.0 && part < 1.0 && linear["roofline"]["bound"] == "dram", "{linear}");
+    let timeline = std::fs::read_to_string(&trace).expect("the timeline");
+    assert!(
+        timeline.contains("operations: ttnn.linear operation=\"0.7\"") && timeline.contains("mlp.py"),
+        "{timeline}"
+    );
     let matmuls = chip["operations"].as_array().unwrap().iter().filter(|op| op["programs"][0]["name"] == "matmul");
     assert!(matmuls.count() > 0, "{}", chip["operations"]);
+}
+
+/// Runs after the first find its programs, replay the file's traces, and give the same.
+#[test]
+fn a_model_runs_again_and_again() {
+    let out = common::folder();
+    let run = |more: &[&str]| {
+        let (file, folder) = (model("0.1.3/trace.ttnn"), path(out.path(), "out"));
+        let mut args = vec!["run", &file, "--input", "0=random:3", "--out", &folder, "--report", "json"];
+        args.extend(more);
+        let report: Value = serde_json::from_str(&tilework(&args).code(0).stdout).expect("one JSON object");
+        (report, read_npy::<f32>(&out.path().join("out/out0.npy")))
+    };
+    let (once, first) = run(&["--engine", "chip"]);
+    let (often, last) = run(&["--engine", "chip", "--repeat", "4"]);
+    assert_eq!(first, last);
+    assert!(once.get("repeat").is_none() && once["chip"]["traces"]["captured"] == 1, "{once}");
+    let (repeat, traces) = (&often["repeat"], &often["chip"]["traces"]);
+    assert_eq!((&repeat["runs"], &traces["captured"], &traces["replays"]), (&4.into(), &1.into(), &3.into()));
+    assert!(repeat["steady_cycles"].as_u64() < repeat["first_cycles"].as_u64(), "{repeat}");
+    assert_eq!(often["chip"]["cache_misses"], once["chip"]["cache_misses"]);
+    let (slow, alike) = run(&["--engine", "chip", "--repeat", "4", "--dispatch", "slow", "--profile"]);
+    assert_eq!((&slow["chip"]["traces"], &alike), (traces, &first));
+    assert!(slow["chip"]["operations"][0]["cycles"].as_u64() > Some(0), "{slow}");
+    let (native, _) = run(&["--repeat", "2"]);
+    assert!(native["repeat"]["steady_seconds"].is_f64() && native["repeat"].get("steady_cycles").is_none(), "{native}");
+}
+
+/// No operation of the chip departs by itself, errors that add up are told with what was read, and
+/// a reference that is wrong is found on the chip as well.
+#[test]
+fn the_chip_is_compared_operation_by_operation() {
+    let folder = repository().join("examples/mlp");
+    let (file, expect) = (folder.join("mlp.ttnn").display().to_string(), folder.display().to_string());
+    let out = common::folder();
+    let inputs: Vec<String> = (0..5).flat_map(|i| ["--input".to_owned(), format!("{i}={expect}/in{i}.npy")]).collect();
+    let good = path(out.path(), "good");
+    let run = |more: &[&str]| {
+        let mut args = vec!["run", &file, "--out", &good, "--report", "json", "--engine", "chip"];
+        args.extend(inputs.iter().map(String::as_str).chain(more.iter().copied()));
+        tilework(&args)
+    };
+    for (with, inputs) in [("native", "own"), ("native-inputs", "native")] {
+        let ran = run(&["--compare", with]);
+        let report = ran.json();
+        let (compare, made) = (&report["compare"], report["chip"]["chip"].as_u64());
+        assert_eq!(compare["inputs"], inputs, "{compare}");
+        assert!(made.is_some() && compare["compared"].as_u64() == made, "{report}");
+        let departed = compare["departed"].as_u64().unwrap();
+        assert!(departed == 0 || inputs == "own", "{compare}");
+        assert_eq!(ran.code, i32::from(departed > 0), "{}", ran.stderr);
+        assert_eq!(Path::new(&good).join("departure_chip.npy").is_file(), departed > 0);
+    }
+    run(&["--dump-op", "all"]).code(0);
+    let bisect = || tilework(&["check", &file, "--expect", &expect, "--bisect", &good, "--engine", "chip"]);
+    assert!(bisect().code(0).stdout.contains("no operation leaves the reference"));
+    let linear = path(Path::new(&good), "p0_op0007_LinearOp_0.npy");
+    let (shape, values) = read_npy::<f32>(Path::new(&linear));
+    write_npy(Path::new(&linear), &shape, &vec![9.0_f32; values.len()]);
+    let found = bisect().code(1);
+    assert!(found.stderr.contains("operation 7, LinearOp") && found.stderr.contains("leaves"), "{}", found.stderr);
 }

@@ -193,3 +193,34 @@ fn a_check_of_an_output_that_can_be_joined_in_several_ways_asks_how() {
     check("mesh_matmul.ttnn", case.folder.path(), &split).code(2).says("--join 0=AXES says how its parts are joined");
     check("mesh_matmul.ttnn", case.folder.path(), &[&split[..], &["--join", "0=0,1"]].concat()).code(0);
 }
+
+/// On the chip each device is one of its own: parts of a product, sums over devices, the same on all,
+/// and what devices exchange is counted.
+#[test]
+fn devices_of_a_mesh_are_chips() {
+    let on = |case: &Case, name: &str, inputs: &[&str], more: &[&str]| {
+        let options = ["--engine", "chip", "--report", "json", "--profile"];
+        let report = case.run(name, inputs, &[more, &options].concat()).code(0).json();
+        assert_eq!((&report["engine"], &report["chip"]["host"]), (&"chip".into(), &0.into()), "{report}");
+        report["chip"].clone()
+    };
+    let case = Case::new([64, 32], [32, 96]);
+    let axes = ["--shard", "x=0,-", "--shard", "1=-,1", "--join", "0=0,1"];
+    let chip = on(&case, "mesh_matmul.ttnn", &["0=x.npy", "w=w.npy"], &axes);
+    assert_eq!(chip["devices"], 4);
+    assert_eq!(case.out("out0.npy"), (vec![64, 96], product(&case.x, &case.w, 32, false)));
+
+    let case = Case::new([64, 32], [32, 32]);
+    on(&case, "mesh_batch.ttnn", &["0=x.npy", "w_all=w.npy"], &["--join", "0=0"]);
+    assert_eq!(case.out("out0.npy"), (vec![64, 32], product(&case.x, &case.w, 32, true)));
+
+    let case = Case::new([32, 64], [64, 32]);
+    let chip = on(&case, "mesh_reduce.ttnn", &["0=x.npy", "1=w.npy"], &["--join", "0=-"]);
+    assert_eq!(case.out("out0.npy"), (vec![32, 32], product(&case.x, &case.w, 64, false)));
+    let operations = chip["operations"].as_array().unwrap();
+    let exchanges: Vec<_> = operations.iter().filter(|operation| operation["carried"] == "exchanged").collect();
+    assert!(!exchanges.is_empty() && chip["exchanged"] == exchanges.len(), "{chip}");
+    let bytes: u64 = exchanges.iter().map(|op| op["read"].as_u64().unwrap() + op["written"].as_u64().unwrap()).sum();
+    assert!(bytes > 0 && chip["exchanged_bytes"] == bytes, "{chip}");
+    assert!(exchanges.iter().all(|exchange| exchange["cycles"].as_u64() > Some(0)), "{exchanges:?}");
+}

@@ -5,9 +5,9 @@ mod common;
 use common::repository;
 use std::path::{Path, PathBuf};
 
-/// Crates with unsafe code, and what for: matrix kernels, the interface of shared libraries, one of
-/// them as bytes, and native code of model files.
-const NEED_IT: [&str; 5] = ["card", "libttsim", "libttsim-client", "native", "ops"];
+/// Crates with unsafe code, and what for: matrix kernels, the interface of shared libraries, some of
+/// them as bytes, native code of model files, and the functions of the C library before it.
+const NEED_IT: [&str; 6] = ["card", "libttsim", "libttsim-client", "native", "ops", "preload"];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

@@ -30,6 +30,10 @@ impl Tolerance {
     /// (`data/ttnn/README.md`).
     pub const FLOAT32: Self =
         Self { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
+    /// Programs in float32 with products of matrices, on a chip: its matrix unit takes ten bits of the
+    /// mantissa of each operand, so that a product errs by up to 2^-9 of itself.
+    pub const SHORT_OPERANDS: Self =
+        Self { rtol: 2e-3, atol: 2e-3, all_close: false, pcc: Some(0.9999), of_range: Some(2e-3) };
     /// Programs in bfloat16: an error of 2 % of the range, correlation 0.999
     /// (`data/ttnn/README.md`).
     pub const BFLOAT16: Self =
@@ -48,6 +52,21 @@ impl Tolerance {
         let mut operands = program.operations.iter().flat_map(|operation| operation.operands());
         let any = operands.any(|operand| narrow(operand.tensor.desc.layout.memory_desc.data_type));
         if any || own.is_some_and(narrow) { Self::BFLOAT16 } else { Self::FLOAT32 }
+    }
+}
+
+impl Tolerance {
+    /// The customary tolerance for the floats that operations of a program make: that of bfloat16
+    /// if an output of the program has it, otherwise that of float32.
+    pub fn of_floats(program: &Program) -> Self {
+        let narrow = (0..program.outputs.len()).any(|output| Self::of(program, output) == Self::BFLOAT16);
+        if narrow { Self::BFLOAT16 } else { Self::FLOAT32 }
+    }
+
+    /// This for floats; exact for all else.
+    #[must_use]
+    pub fn for_result(self, result: &Tensor) -> Self {
+        if result.dtype().is_float() { self } else { Self::EXACT }
     }
 }
 

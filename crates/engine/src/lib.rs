@@ -30,6 +30,7 @@
 // The clippy lints on casts stay off: lengths are bounded by `tilework_ops::MAX_ELEMENTS`, and
 // numbers of a file go through `count`.
 
+pub mod beside;
 pub mod bisect;
 pub mod compare;
 pub mod error;
@@ -50,6 +51,7 @@ mod plan;
 mod run;
 mod session;
 
+pub use beside::{Beside, Both, Feed, Findings};
 pub use bisect::{Bisect, Candidate, Departure};
 pub use compare::{Comparison, Tolerance};
 pub use error::{OperationPlace, Reason, RunError};
@@ -58,7 +60,7 @@ pub use machine::{Arithmetic, Held, How, Machine, Native, Wanted, Work};
 pub use observe::{Event, Flow, Observer, Output};
 pub use plan::Outline;
 pub use profile::Profile;
-pub use session::{Engine, Options, ProgramInfo, Rounding, RunResult, Session};
+pub use session::{Engine, Options, Placed, ProgramInfo, Rounding, RunResult, Session};
 pub use support::{Support, support};
 pub use tilework_native::NativeHost;
 pub use value::Value;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use tilework_model::ttnn::TensorRef;
 use tilework_ops::{self as ops, DType, Shape, Storage, Tensor};
 
-use crate::error::Reason;
+use crate::error::{OperationPlace, Reason};
 use crate::observe::Event;
 use crate::plan::Written;
 
@@ -63,6 +63,8 @@ impl<'w> From<&'w Written<'_>> for Wanted<'w> {
 pub struct Work<'w, T> {
     /// Which.
     pub event: &'w Event<'w>,
+    /// The device of the mesh; the first for all, on a machine that has one.
+    pub device: usize,
     /// The tensors that it reads, in its order, as the program describes them.
     pub reads: &'w [&'w TensorRef],
     /// The same as they are.
@@ -77,7 +79,14 @@ impl<'w, T> Work<'w, T> {
     /// The same work on what `own` makes of the operands, if it makes something of each.
     pub fn with_operands<U>(&self, own: impl Fn(&'w T) -> Option<&'w U>) -> Option<Work<'w, U>> {
         let operands = self.operands.iter().map(|&operand| own(operand)).collect::<Option<Vec<_>>>()?;
-        Some(Work { event: self.event, reads: self.reads, operands, results: self.results.clone(), how: self.how })
+        Some(Work {
+            event: self.event,
+            device: self.device,
+            reads: self.reads,
+            operands,
+            results: self.results.clone(),
+            how: self.how,
+        })
     }
 }
 
@@ -91,6 +100,25 @@ pub trait Machine {
     /// # Errors
     /// No room; a machine that stopped.
     fn take(&mut self, array: Tensor, described: &TensorRef) -> Result<Self::Tensor, Reason>;
+    /// The same on a device of the mesh.
+    ///
+    /// # Errors
+    /// As [`Machine::take`].
+    fn take_on(&mut self, device: usize, array: Tensor, described: &TensorRef) -> Result<Self::Tensor, Reason> {
+        let _ = device;
+        self.take(array, described)
+    }
+    /// Whether each device of a mesh is a machine of its own, so that tensors which are the same on
+    /// all of them are there once for each.
+    fn has_devices(&self) -> bool {
+        false
+    }
+    /// An operation of all devices begins, whose operands are given and its results taken.
+    fn begin_exchange(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
+    /// It has ended.
+    fn end_exchange(&mut self) {}
     /// The array that a tensor holds.
     ///
     /// # Errors
@@ -106,6 +134,52 @@ pub trait Machine {
     /// # Errors
     /// An operation that cannot be done with these values; no room; a machine that stopped.
     fn operate(&mut self, work: &Work<'_, Self::Tensor>) -> Result<Vec<Self::Tensor>, Reason>;
+    /// Records what it carries out from here on, too, so that it can be replayed.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn begin_trace(&mut self) -> Result<(), Reason> {
+        Ok(())
+    }
+    /// Ends the record: its number, if there is one and it can be replayed.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn end_trace(&mut self) -> Result<Option<u64>, Reason> {
+        Ok(None)
+    }
+    /// Does again what was recorded, for the operation at `place`, after the arrays of `inputs`
+    /// (the first of each pair) have been written into the memory of the second ones. The results
+    /// are where they were, so nothing is done, and `false` returned, when one of `results` has a
+    /// name besides the caller's, or the record has made one of the inputs itself.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn replay(
+        &mut self,
+        trace: u64,
+        place: OperationPlace,
+        inputs: &[(&Self::Tensor, &Self::Tensor)],
+        results: &[&Self::Tensor],
+    ) -> Result<bool, Reason> {
+        let _ = (trace, place, inputs, results);
+        Ok(false)
+    }
+    /// Forgets a record.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn release(&mut self, trace: u64) -> Result<(), Reason> {
+        let _ = trace;
+        Ok(())
+    }
+    /// Waits for whatever it has not ended yet, at the end of a run.
+    ///
+    /// # Errors
+    /// A machine that stopped.
+    fn finish(&mut self) -> Result<(), Reason> {
+        Ok(())
+    }
 }
 
 /// Host arithmetic.

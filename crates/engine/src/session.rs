@@ -16,7 +16,7 @@ use crate::ledger::Ledger;
 use crate::machine::{Machine, Native};
 use crate::observe::Observer;
 use crate::plan::{Outline, Plan};
-use crate::run::Runner;
+use crate::run::{Runner, Traces, take};
 use crate::sharding;
 use crate::value::Value;
 
@@ -133,6 +133,13 @@ pub struct Session<'m, M: Machine = Native> {
     machine: M,
     plans: HashMap<usize, Rc<Plan<'m>>>,
     cache: Cache<M::Tensor>,
+    traces: Traces<M::Tensor>,
+}
+
+/// Inputs of a program where it wants them ([`Session::place`]).
+pub struct Placed<T> {
+    program: usize,
+    values: Vec<Value<T>>,
 }
 
 impl<'m, M: Machine> Session<'m, M> {
@@ -145,7 +152,7 @@ impl<'m, M: Machine> Session<'m, M> {
             let error = RunError::new(Subject::Model, Reason::NotTtnn);
             return Err(error.of_file(model.file.as_deref()));
         }
-        Ok(Session { model, options, machine, plans: HashMap::new(), cache: Cache::default() })
+        Ok(Session { model, options, machine, plans: HashMap::new(), cache: Cache::default(), traces: HashMap::new() })
     }
 
     /// What its programs run on.
@@ -244,37 +251,67 @@ impl<'m, M: Machine> Session<'m, M> {
         inputs: Vec<Value>,
         observer: &mut dyn Observer,
     ) -> Result<RunResult, RunError> {
-        let plan = self.plan(program).map_err(|mut errors| {
+        let placed = self.place(program, inputs)?;
+        self.run_placed(&placed, observer)
+    }
+
+    /// Converts inputs to the types that a program states and brings them where it wants them, for
+    /// any number of runs. Kept results that depend on them are those of the first run.
+    pub fn place(&mut self, program: usize, inputs: Vec<Value>) -> Result<Placed<M::Tensor>, RunError> {
+        self.planned(program)?;
+        let inputs = self.in_program(program, |of| inputs::convert(of, inputs, self.options.rounding))?;
+        let of = &self.model.programs()[program];
+        let mesh = inputs::mesh_of(of);
+        let taken = inputs.iter().zip(&of.inputs).map(|(value, input)| take(&mut self.machine, value, input, mesh));
+        let values = taken.collect::<Result<_, _>>().map_err(|reason| self.at_ends(program, reason))?;
+        Ok(Placed { program, values })
+    }
+
+    /// The plan of a program; of several errors the first.
+    fn planned(&mut self, program: usize) -> Result<Rc<Plan<'m>>, RunError> {
+        self.plan(program).map_err(|mut errors| {
             let others = errors.len() - 1;
             errors.swap_remove(0).with_others(others)
-        })?;
-        let inputs = self.in_program(program, |of| inputs::convert(of, inputs, self.options.rounding))?;
+        })
+    }
+
+    fn at_ends(&self, program: usize, reason: Reason) -> RunError {
+        let name = self.model.programs().get(program).map(|program| program.name.clone()).unwrap_or_default();
+        RunError::new(Subject::Program(program, name), reason).of_file(self.model.file.as_deref())
+    }
+
+    /// Runs a program whose inputs are in place. They stay as they are: what the program changes in
+    /// place is in the result.
+    pub fn run_placed(
+        &mut self,
+        inputs: &Placed<M::Tensor>,
+        observer: &mut dyn Observer,
+    ) -> Result<RunResult, RunError> {
+        let program = inputs.program;
+        let plan = self.planned(program)?;
         let of = &self.model.programs()[program];
         let file = self.model.file.as_deref();
         let at_ends = |reason| RunError::new(Subject::Program(program, of.name.clone()), reason).of_file(file);
-        let taken = inputs
-            .iter()
-            .zip(&of.inputs)
-            .map(|(value, input)| value.try_map(|tensor| self.machine.take(tensor.clone(), input)));
-        let taken = taken.collect::<Result<_, _>>().map_err(at_ends)?;
-        drop(inputs);
         let mut runner = Runner {
             plan: &plan,
             options: &self.options,
             machine: &mut self.machine,
             cache: &mut self.cache,
+            traces: &mut self.traces,
+            recorded: None,
             observer,
             ledger: Ledger::default(),
             operations: 0,
             kept: HashMap::new(),
         };
-        let finished = runner.program(program, taken, 0).map_err(|error| error.of_file(file))?;
+        let finished = runner.program(program, inputs.values.clone(), 0).map_err(|error| error.of_file(file))?;
         let mut given =
             |value: &Value<M::Tensor>, tensor| Ok(inputs::stated(&runner.give(value).map_err(at_ends)?, tensor));
         let outputs = finished.outputs.iter().zip(&of.outputs).map(|(value, output)| given(value, output));
         let outputs = outputs.collect::<Result<_, RunError>>()?;
         let changed = finished.changed.iter().map(|(&at, value)| Ok((at, given(value, &of.inputs[at])?)));
         let changed = changed.collect::<Result<_, RunError>>()?;
+        runner.machine.finish().map_err(at_ends)?;
         Ok(RunResult { outputs, changed, peak_bytes: runner.ledger.peak(), operations: runner.operations })
     }
 

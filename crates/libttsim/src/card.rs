@@ -5,6 +5,8 @@
 //! a program stops the chip: it is told once with its class, core, pc, address and cycle, and from
 //! then on reads answer with ones and the rest does nothing. A host that polls on is ended after
 //! some seconds, with the fault as its last words.
+//!
+//! The crate `preload` has such a card in the process of a program that takes it for silicon.
 
 use crate::config::ConfigSpace;
 use crate::environment::{Wanted, writable};
@@ -16,6 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tilework_abi::board::Board;
 use tilework_abi::pci::config;
+use tilework_abi::tlb::Bar;
 use tilework_sim::{Bug, Bugs, Chip, ChipConfig, ChipError, Coverage, HostBus};
 
 /// What the coprocessors of all cards since the library was loaded have executed, for
@@ -55,6 +58,8 @@ enum OnFault {
     Abort,
     /// It gets ones for ever.
     Ones,
+    /// The process ends at the first fault of a program; wrong accesses get ones.
+    Ends,
 }
 
 impl OnFault {
@@ -94,9 +99,13 @@ fn coverage_file() -> Option<PathBuf> {
     writable("TILEWORK_COVERAGE", &path).map_err(|what| say(Kind::Environment, &what)).ok()
 }
 
+/// How the process ends when it must not go on.
+pub type End = fn() -> !;
+
 /// The card.
-pub(crate) struct Card {
+pub struct Card {
     chip: Chip,
+    end: End,
     config: ConfigSpace,
     on_fault: OnFault,
     /// Where to write what the coprocessors executed.
@@ -115,7 +124,7 @@ impl Card {
     ///
     /// # Errors
     /// A board that cannot be built, as text.
-    pub(crate) fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
+    pub fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
         let coverage = coverage_file();
         let counts = coverage.is_some();
         let config = ChipConfig {
@@ -132,6 +141,7 @@ impl Card {
         let looking = Looking::begin(Wanted::by_environment(), &mut chip, board);
         Ok(Self {
             chip,
+            end: || std::process::abort(),
             config: ConfigSpace::new(board),
             on_fault: OnFault::chosen(),
             coverage,
@@ -141,6 +151,18 @@ impl Card {
             polling: None,
             buffer: Vec::new(),
         })
+    }
+
+    /// Has the process end by `end` instead of `abort()` when it must not go on, and at the first
+    /// fault of a program.
+    pub fn end_by(&mut self, end: End) {
+        self.end = end;
+        self.on_fault = OnFault::Ends;
+    }
+
+    /// The chip.
+    pub fn chip(&mut self) -> &mut Chip {
+        &mut self.chip
     }
 
     /// Powers off: tells what was found, and writes what is wanted of this card; what the
@@ -159,12 +181,12 @@ impl Card {
     }
 
     /// Whether anything observes it.
-    pub(crate) fn is_looked_at(&self) -> bool {
+    pub fn is_looked_at(&self) -> bool {
         self.looking.is_on()
     }
 
     /// The process ends and has not powered it off: what was found is told.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.looking.finish(&mut self.chip);
     }
 
@@ -204,7 +226,7 @@ impl Card {
                 "the host has polled the stopped chip for {seconds} s; the process ends (TILEWORK_ON_FAULT=ones lets \
                  it go on)"
             ));
-            std::process::abort();
+            (self.end)();
         }
     }
 
@@ -214,6 +236,9 @@ impl Card {
             self.told_fault = true;
             say(Kind::Fault, &format!("fault: {error}"));
             self.looking.finish(&mut self.chip);
+            if self.on_fault == OnFault::Ends {
+                (self.end)();
+            }
         } else {
             say(Kind::Memory, &format!("{call}: {error}"));
         }
@@ -224,7 +249,7 @@ impl Card {
         if self.on_fault == OnFault::Abort {
             self.looking.finish(&mut self.chip);
             say_last("TILEWORK_ON_FAULT=abort: the process ends");
-            std::process::abort();
+            (self.end)();
         }
     }
 
@@ -235,7 +260,7 @@ impl Card {
         if self.looking.ends(&self.chip) {
             self.looking.finish(&mut self.chip);
             say_last("TILEWORK_CHECKS=error: the process ends");
-            std::process::abort();
+            (self.end)();
         }
         while let Some(fault) = self.chip.take_refused() {
             self.failed("libttsim_pci_mem_wr_bytes", &ChipError::Fault(fault));
@@ -274,10 +299,39 @@ impl Card {
             return None;
         }
         let (bar, offset) = self.locate(CALL, paddr, len)?;
+        self.bar_read_buffered(CALL, bar, offset, len)
+    }
+
+    /// Reads `out.len()` bytes of a BAR; ones where that is not possible, which is told with the
+    /// words `call`.
+    pub fn bar_read(&mut self, call: &str, bar: Bar, offset: u64, out: &mut [u8]) {
+        out.fill(0xFF);
+        if self.alive() {
+            let result = self.chip.bar_read(bar, offset, out);
+            self.tell_refused();
+            if let Err(error) = result {
+                out.fill(0xFF);
+                self.failed(call, &error);
+            }
+        }
+    }
+
+    /// Writes a BAR; a wrong access is told with the words `call`.
+    pub fn bar_write(&mut self, call: &str, bar: Bar, offset: u64, data: &[u8]) {
+        if self.alive() {
+            let result = self.chip.bar_write(bar, offset, data);
+            self.tell_refused();
+            if let Err(error) = result {
+                self.failed(call, &error);
+            }
+        }
+    }
+
+    fn bar_read_buffered(&mut self, call: &str, bar: Bar, offset: u64, len: usize) -> Option<&[u8]> {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT);
         if self.buffer.try_reserve_exact(len).is_err() {
-            say(Kind::Memory, &format!("{CALL}: not enough memory for {len} bytes"));
+            say(Kind::Memory, &format!("{call}: not enough memory for {len} bytes"));
             return None;
         }
         self.buffer.resize(len, 0);
@@ -286,7 +340,7 @@ impl Card {
         match result {
             Ok(()) => Some(&self.buffer),
             Err(error) => {
-                self.failed(CALL, &error);
+                self.failed(call, &error);
                 None
             }
         }
@@ -299,14 +353,10 @@ impl Card {
             return;
         }
         let Some((bar, offset)) = self.locate(CALL, paddr, data.len()) else { return };
-        let result = self.chip.bar_write(bar, offset, data);
-        self.tell_refused();
-        if let Err(error) = result {
-            self.failed(CALL, &error);
-        }
+        self.bar_write(CALL, bar, offset, data);
     }
 
-    fn locate(&mut self, call: &str, paddr: u64, len: usize) -> Option<(tilework_abi::tlb::Bar, u64)> {
+    fn locate(&mut self, call: &str, paddr: u64, len: usize) -> Option<(Bar, u64)> {
         match self.config.locate(paddr) {
             Some((bar, offset, room)) if len as u64 <= room => Some((bar, offset)),
             _ => {
@@ -319,7 +369,7 @@ impl Card {
 
     /// Lets cycles pass.
     #[inline]
-    pub(crate) fn clock(&mut self, cycles: u32) {
+    pub fn clock(&mut self, cycles: u32) {
         if !self.alive() {
             return;
         }

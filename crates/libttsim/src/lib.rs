@@ -27,7 +27,7 @@
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod board;
-mod card;
+pub mod card;
 mod config;
 mod environment;
 mod looking;

@@ -17,6 +17,11 @@ pub(crate) enum Wanted {
     Device(TensorDesc),
 }
 
+/// The type in which the device holds such elements: truth values are bytes.
+pub(crate) fn held(dtype: DType) -> DType {
+    if dtype == DType::Bool { DType::U8 } else { dtype }
+}
+
 /// The tensor that a file describes.
 ///
 /// # Errors
@@ -25,11 +30,7 @@ pub(crate) fn wanted(desc: &FileDesc) -> Result<Wanted, String> {
     if desc.storage() == StorageType::Host {
         return Ok(Wanted::Host);
     }
-    let dtype = match DType::from(desc.dtype()) {
-        // Truth values are bytes on the device.
-        DType::Bool => DType::U8,
-        dtype => dtype,
-    };
+    let dtype = held(DType::from(desc.dtype()));
     if !TENSOR_TYPES.contains(&dtype) {
         return Err(format!("elements of type {} on the chip", dtype.name()));
     }

@@ -11,14 +11,28 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod chips;
 mod describe;
 mod families;
 mod grid;
 mod machine;
+mod memory;
 mod placed;
+mod plan;
+mod queued;
 mod recipe;
 mod record;
+mod roofline;
+mod shards;
+#[cfg(test)]
+mod support;
+mod trace;
 
-pub use machine::{OnChip, forecast};
+pub use chips::{Chips, PlacedOn};
+pub use machine::OnChip;
+pub use memory::{MemoryPlan, MemoryStep, Peak, memory_plan};
 pub use placed::{Placed, PlacedMark};
+pub use plan::forecast;
 pub use record::{Carried, Record, Stage as RecordedStage};
+pub use roofline::Bounds;
+pub use trace::TraceCounts;

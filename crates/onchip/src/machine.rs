@@ -1,36 +1,45 @@
 //! The chip as a machine for compiled models.
 
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
+use tilework_abi::l1::WORKER;
 use tilework_driver::HostLink;
-use tilework_engine::{Event, How, Machine, Outline, Reason, Work};
-use tilework_model::ttnn::{Op, TensorRef};
-use tilework_ops::{self as ops, DType, Shape, Tensor as Array};
-use tilework_runtime::tensor::{HostTensor, Layout, Tensor, TensorDesc, TensorSpec};
-use tilework_runtime::{Device, DeviceConfig, RuntimeError};
+use tilework_engine::{How, Machine, OperationPlace, Reason, Work};
+use tilework_model::ttnn::TensorRef;
+use tilework_ops::{self as ops, DType, Tensor as Array};
+use tilework_runtime::tensor::{Tensor, TensorDesc, TensorSpec};
+use tilework_runtime::{BufferType, Device, RuntimeError};
 
 use crate::describe::{self, Wanted};
-use crate::families;
 use crate::placed::{Freed, Place, Placed};
-use crate::recipe::{At, Kernels, Recipe, Site, Task};
-use crate::record::{Carried, Record, Stage};
+use crate::plan::{moves_only, plan, rows_of, spec_of};
+use crate::recipe::{At, Kernels, Recipe, Site};
+use crate::record::{Carried, Record};
+use crate::roofline::Bounds;
+use crate::shards;
+use crate::trace::{TraceCounts, Traces};
 
 /// A device that carries out the operations of a program.
 pub struct OnChip<C> {
-    device: Device<C>,
+    pub(crate) device: Device<C>,
     site: Site,
     kernels: Kernels,
-    freed: Freed,
-    records: Vec<Record>,
+    pub(crate) freed: Freed,
+    pub(crate) records: Vec<Record>,
     /// Whether an operation without a recipe ends the run.
     strict: bool,
     failure: Option<RuntimeError>,
-    /// Bytes to and from the device since the operation began.
-    moved: [u64; 2],
+    /// What the operation under way has done, if there is one.
+    pub(crate) under_way: Option<Record>,
+    /// Tensors that are elsewhere than the program has them: why.
+    pub(crate) displaced: BTreeMap<String, String>,
+    pub(crate) traces: Traces,
+    /// Stages whose times the dispatcher writes to the first slots, as record and stage.
+    pub(crate) timed: Vec<(usize, usize)>,
 }
 
 /// Why an operation was not done.
-enum Stopped {
+pub(crate) enum Stopped {
     /// The operation or the engine.
     Reason(Reason),
     /// The device.
@@ -56,7 +65,10 @@ impl<C: HostLink> OnChip<C> {
             records: Vec::new(),
             strict,
             failure: None,
-            moved: [0; 2],
+            under_way: None,
+            displaced: BTreeMap::new(),
+            traces: Traces::default(),
+            timed: Vec::new(),
         }
     }
 
@@ -70,20 +82,32 @@ impl<C: HostLink> OnChip<C> {
         &mut self.device
     }
 
-    /// What became of the operations, in the order in which they were carried out.
+    /// What became of the operations, in the order in which they were carried out. Times of those
+    /// of a run are there when it has ended.
     pub fn records(&self) -> &[Record] {
         &self.records
+    }
+
+    /// Forgets what became of the operations before a run begins.
+    pub fn forget_records(&mut self) {
+        self.records.clear();
+        // Of a run that failed some may be left, which are not waited for.
+        self.timed.clear();
+    }
+
+    /// Tensors in interleaved DRAM that the program has elsewhere, and why.
+    pub fn displaced(&self) -> &BTreeMap<String, String> {
+        &self.displaced
+    }
+
+    /// What became of its traces.
+    pub fn traces(&self) -> &TraceCounts {
+        &self.traces.counts
     }
 
     /// What stopped the device, if something did.
     pub fn failure(&mut self) -> Option<RuntimeError> {
         self.failure.take()
-    }
-
-    /// Gives back the memory of tensors that have no name any more.
-    fn tidy(&mut self) -> Result<(), RuntimeError> {
-        let freed = std::mem::take(&mut *self.freed.borrow_mut());
-        freed.iter().try_for_each(|tensor| self.device.free_tensor(tensor))
     }
 
     fn stopped(&mut self, why: Stopped) -> Reason {
@@ -97,21 +121,10 @@ impl<C: HostLink> OnChip<C> {
         }
     }
 
-    /// Writes an array to new memory.
-    fn put(&mut self, array: &Array, desc: &TensorDesc, name: &str) -> Result<Placed, Stopped> {
-        self.tidy()?;
-        let tensor = self.device.create_tensor(name, desc)?;
-        let placed = Placed::new(Place::Device(Box::new(tensor.clone())), &self.freed);
-        let host = host_tensor(array)?;
-        self.device.write_tensor(&tensor, &host)?;
-        self.moved[0] += tensor.spec.bytes() as u64;
-        Ok(placed)
-    }
-
     /// Puts an array where a program wants it.
     fn place(&mut self, array: Array, described: &TensorRef) -> Result<Placed, Stopped> {
         match describe::wanted(&described.desc) {
-            Ok(Wanted::Device(desc)) => self.put(&array, &desc, &name(described)),
+            Ok(Wanted::Device(desc)) => self.put(&array, &desc, &name(described, self.under_way.as_ref())),
             // What the runtime has no tensor for stays with the host; so its operations are the
             // host's, and say why.
             Ok(Wanted::Host) | Err(_) => Ok(Placed::new(Place::Host(array), &self.freed)),
@@ -122,10 +135,7 @@ impl<C: HostLink> OnChip<C> {
     fn array(&mut self, placed: &Placed, as_type: Option<DType>) -> Result<Array, Stopped> {
         let array = match placed.place() {
             Place::Host(array) => array.clone(),
-            Place::Device(tensor) => {
-                self.moved[1] += tensor.spec.bytes() as u64;
-                array_of(&self.device.read_tensor(tensor)?, tensor.spec.dtype()).map_err(op)?
-            }
+            Place::Device(tensor) => self.read(tensor)?,
         };
         Ok(match as_type {
             Some(dtype) if dtype != array.dtype() => ops::typecast(&array, dtype),
@@ -133,19 +143,17 @@ impl<C: HostLink> OnChip<C> {
         })
     }
 
-    fn carry_out(&mut self, work: &Work<'_, Placed>) -> Result<(Vec<Placed>, Carried, Vec<Stage>), Stopped> {
+    fn carry_out(&mut self, work: &Work<'_, Placed>) -> Result<(Vec<Placed>, Carried), Stopped> {
         match work.how {
             How::Pass(dtype) => {
-                let (placed, carried, stages) = self.pass(work, dtype)?;
-                Ok((vec![placed], carried, stages))
+                let (placed, carried) = self.pass(work, dtype)?;
+                Ok((vec![placed], carried))
             }
             How::Compute(arithmetic) => match self.plan(work) {
-                Ok((recipe, descs)) => {
-                    let (results, stages) = self.follow(&recipe, &descs, work)?;
-                    Ok((results, Carried::Chip, stages))
-                }
+                Ok((recipe, descs)) => Ok((self.follow(&recipe, &descs, work)?, Carried::Chip)),
                 Err(why) => {
                     self.allow(&why)?;
+                    self.traces.breaks("an operation of the host is in it");
                     let reads = work.operands.iter().zip(work.reads);
                     let types = |described: &TensorRef| DType::from(described.desc.dtype());
                     let arrays = reads.map(|(placed, described)| self.array(placed, Some(types(described))));
@@ -153,7 +161,7 @@ impl<C: HostLink> OnChip<C> {
                     let made = arithmetic(&arrays.iter().collect::<Vec<_>>()).map_err(Stopped::Reason)?;
                     let results = made.into_iter().zip(&work.results);
                     let placed = results.map(|(array, wanted)| self.place(array, wanted.tensor));
-                    Ok((placed.collect::<Result<_, _>>()?, why, Vec::new()))
+                    Ok((placed.collect::<Result<_, _>>()?, why))
                 }
             },
         }
@@ -169,53 +177,89 @@ impl<C: HostLink> OnChip<C> {
         }
     }
 
+    /// Notes how much of the workers' L1 is left for circular buffers, which lie below all tensors.
+    fn look_at_l1(&mut self) {
+        let owners = self.device.l1().statistics(BufferType::L1).owners;
+        let free = owners.iter().map(|owned| owned.range.start).min();
+        let end = free.map_or(WORKER.data_end.get(), |start| u32::try_from(start).unwrap_or(u32::MAX));
+        self.site.l1 = end.saturating_sub(WORKER.data.get());
+    }
+
     /// The recipe of an operation and what its results are, or why the host computes it.
-    fn plan(&self, work: &Work<'_, Placed>) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
+    fn plan(&mut self, work: &Work<'_, Placed>) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
+        self.look_at_l1();
         let specs: Vec<Option<TensorSpec>> = work.operands.iter().map(|placed| spec_of(placed)).collect();
         let operands: Option<Vec<&TensorSpec>> = specs.iter().map(Option::as_ref).collect();
         let results: Vec<&TensorRef> = work.results.iter().map(|wanted| wanted.tensor).collect();
         plan(&work.event.operation.op, operands.as_deref(), &results, &self.site)
     }
 
-    /// Runs the programs of a recipe.
+    /// Runs the programs of a recipe, on tensors in interleaved DRAM: what lies otherwise is brought
+    /// there before and taken away after.
     fn follow(
         &mut self,
         recipe: &Recipe,
         results: &[TensorDesc],
         work: &Work<'_, Placed>,
-    ) -> Result<(Vec<Placed>, Vec<Stage>), Stopped> {
+    ) -> Result<Vec<Placed>, Stopped> {
         let there = work.operands.iter().map(|placed| self.bring(placed)).collect::<Result<Vec<_>, _>>()?;
-        self.tidy()?;
-        let freed = Rc::clone(&self.freed);
-        let mut create = |desc: &TensorDesc, name: &str| {
-            let tensor = self.device.create_tensor(name, desc)?;
-            Ok::<_, RuntimeError>((tensor.clone(), Placed::new(Place::Device(Box::new(tensor)), &freed)))
-        };
-        let made = results.iter().zip(&work.results).map(|(desc, wanted)| create(desc, &name(wanted.tensor)));
-        let (made, placed): (Vec<Tensor>, Vec<Placed>) = made.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let scratch = recipe.scratch.iter().map(|desc| create(desc, "scratch"));
-        let (scratch, _kept): (Vec<Tensor>, Vec<Placed>) = scratch.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let there = there.iter().map(|placed| self.flatten(placed)).collect::<Result<Vec<_>, _>>()?;
+        let by = self.under_way.clone();
+        let names: Vec<String> = work.results.iter().map(|wanted| name(wanted.tensor, by.as_ref())).collect();
+        let flats = results.iter().map(flat_desc).collect::<Result<Vec<_>, _>>()?;
+        let (made, placed) = self.create_all(flats.iter().zip(names.iter().cloned()))?;
+        let (scratch, kept) = self.create_all(recipe.scratch.iter().map(|desc| (desc, "scratch".to_owned())))?;
         let operands: Vec<&Tensor> = there.iter().filter_map(|placed| placed.on_device()).collect();
         let at = At { operands: &operands, scratch: &scratch, results: &made, kernels: &self.kernels };
         let programs = recipe.stages.iter().map(|build| build(&at)).collect::<Result<Vec<_>, _>>()?;
-        let report = self.device.run(&programs)?;
-        let stages = report.programs.into_iter().map(|program| {
-            let cycles = program.cycles();
-            Stage { name: program.name, cores: program.cores, cycles }
-        });
-        Ok((placed, stages.collect()))
+        let (reads, writes) = (operands.iter().map(|tensor| &tensor.spec).collect::<Vec<_>>(), specs(&made));
+        let (op, workers) = (&work.event.operation.op, self.site.workers.len());
+        let bounds = Bounds::of(op, self.device.board(), workers, &reads, &writes);
+        self.under_way.iter_mut().for_each(|record| record.bounds = Some(bounds));
+        let all: Vec<Placed> = placed.iter().chain(&kept).cloned().collect();
+        self.run(programs, &there.iter().collect::<Vec<_>>(), &all)?;
+        let taken = placed.iter().zip(results).zip(&names);
+        taken.map(|((placed, desc), name)| self.unflatten(placed, desc, name)).collect()
+    }
+
+    /// A tensor of the device in interleaved DRAM, by a program that moves its pages if it is
+    /// elsewhere.
+    fn flatten(&mut self, placed: &Placed) -> Result<Placed, Stopped> {
+        let Some(tensor) = placed.on_device().filter(|tensor| !shards::is_flat(&tensor.spec)).cloned() else {
+            return Ok(placed.clone());
+        };
+        let (desc, _) = shards::flat(&tensor.spec).map_err(unsupported)?;
+        let (dram, flat) = self.create(&desc, &format!("{} in DRAM", tensor.buffer.name))?;
+        let program = shards::program(&tensor, &dram, true, &self.kernels)?.map_err(unsupported)?;
+        self.run(vec![program], &[placed], std::slice::from_ref(&flat))?;
+        Ok(flat)
+    }
+
+    /// A tensor in interleaved DRAM as it is wanted, by a program that moves its pages if that is
+    /// elsewhere.
+    fn unflatten(&mut self, placed: &Placed, desc: &TensorDesc, name: &str) -> Result<Placed, Stopped> {
+        let Some(flat) = placed.on_device().filter(|tensor| tensor.spec.memory() != &desc.memory).cloned() else {
+            return Ok(placed.clone());
+        };
+        let (tensor, moved) = self.create(desc, name)?;
+        if shards::is_flat(&tensor.spec) {
+            return Ok(placed.clone());
+        }
+        let program = shards::program(&tensor, &flat, false, &self.kernels)?.map_err(unsupported)?;
+        self.run(vec![program], &[placed], std::slice::from_ref(&moved))?;
+        Ok(moved)
     }
 
     /// A tensor on the device: an array of the host is written to it first, in rows.
     fn bring(&mut self, placed: &Placed) -> Result<Placed, Stopped> {
         match placed.place() {
             Place::Device(_) => Ok(placed.clone()),
-            Place::Host(array) => self.put(&array.clone(), &rows_of(array.dtype(), array.shape().dims()), "brought"),
+            Place::Host(array) => self.put(array, &rows_of(array.dtype(), array.shape().dims()), "brought"),
         }
     }
 
     /// Passes a tensor on: in another layout, memory or element type.
-    fn pass(&mut self, work: &Work<'_, Placed>, dtype: DType) -> Result<(Placed, Carried, Vec<Stage>), Stopped> {
+    fn pass(&mut self, work: &Work<'_, Placed>, dtype: DType) -> Result<(Placed, Carried), Stopped> {
         let (Some(&operand), Some(wanted)) = (work.operands.first(), work.results.first()) else {
             return Err(Stopped::Reason(Reason::Value("nothing is passed on".into())));
         };
@@ -223,36 +267,34 @@ impl<C: HostLink> OnChip<C> {
         match (operand.place(), &place) {
             (Place::Device(tensor), Ok(Wanted::Device(desc))) => {
                 if TensorSpec::new(desc).is_ok_and(|spec| spec == tensor.spec) {
-                    return Ok((operand.clone(), Carried::Moved, Vec::new()));
+                    return Ok((operand.clone(), Carried::Moved));
+                }
+                if TensorSpec::new(desc).is_ok_and(|to| moves_only(&tensor.spec, &to)) {
+                    let flat = self.flatten(operand)?;
+                    let name = name(wanted.tensor, self.under_way.as_ref());
+                    return Ok((self.unflatten(&flat, desc, &name)?, Carried::Chip));
                 }
                 let why = match self.plan(work) {
                     Ok((recipe, descs)) => {
-                        let (mut results, stages) = self.follow(&recipe, &descs, work)?;
+                        let mut results = self.follow(&recipe, &descs, work)?;
                         let placed = results.pop().ok_or(Stopped::Reason(Reason::Value("no result".into())))?;
-                        return Ok((placed, Carried::Chip, stages));
+                        return Ok((placed, Carried::Chip));
                     }
                     Err(why) => why,
                 };
                 self.allow(&why)?;
                 let array = self.array(operand, Some(dtype))?;
-                Ok((self.place(array, wanted.tensor)?, why, Vec::new()))
+                Ok((self.place(array, wanted.tensor)?, why))
             }
             (Place::Host(array), Ok(Wanted::Host)) => {
                 let array = ops::typecast(array, dtype);
-                Ok((Placed::new(Place::Host(array), &self.freed), Carried::Stated, Vec::new()))
+                Ok((Placed::new(Place::Host(array), &self.freed), Carried::Stated))
             }
             _ => {
                 let array = self.array(operand, Some(dtype))?;
-                Ok((self.place(array, wanted.tensor)?, Carried::Moved, Vec::new()))
+                Ok((self.place(array, wanted.tensor)?, Carried::Moved))
             }
         }
-    }
-
-    /// Notes what became of an operation.
-    fn record(&mut self, event: &Event<'_>, carried: Carried, stages: Vec<Stage>, began: u64) {
-        let [written, read] = std::mem::take(&mut self.moved);
-        let cycles = self.device.chip().cycles() - began;
-        self.records.push(Record { place: event.place(), carried, stages, cycles, written, read });
     }
 }
 
@@ -280,114 +322,60 @@ impl<C: HostLink> Machine for OnChip<C> {
     }
 
     fn operate(&mut self, work: &Work<'_, Placed>) -> Result<Vec<Placed>, Reason> {
-        self.moved = [0; 2];
-        let began = self.device.chip().cycles();
-        let (placed, carried, stages) = self.carry_out(work).map_err(|why| self.stopped(why))?;
-        self.record(work.event, carried, stages, began);
+        self.under_way = Some(Record::at(work.event.place()));
+        let carried_out = self.carry_out(work);
+        let record = self.under_way.take();
+        let (placed, carried) = carried_out.map_err(|why| self.stopped(why))?;
+        self.records.extend(record.map(|record| Record { carried, ..record }));
         Ok(placed)
     }
-}
 
-/// Who would carry out the operations of a program on a device that is opened so.
-pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Vec<(&'o Outline<'m>, Carried)> {
-    let site = Site::of(config);
-    let carried = outline.iter().filter(|outline| outline.carried);
-    carried.map(|outline| (outline, foreseen(outline, &site))).collect()
-}
-
-/// The recipe of an operation and what its results are, or why the host computes it. Without
-/// operands, one cannot be brought to the device.
-fn plan(
-    op: &Op,
-    operands: Option<&[&TensorSpec]>,
-    results: &[&TensorRef],
-    site: &Site,
-) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
-    let absent = |why: String| Carried::Host(why);
-    let mut descs = Vec::new();
-    for tensor in results {
-        match describe::wanted(&tensor.desc).map_err(absent)? {
-            Wanted::Host => return Err(Carried::Stated),
-            Wanted::Device(desc) => descs.push(desc),
-        }
+    fn begin_trace(&mut self) -> Result<(), Reason> {
+        self.traces.begin();
+        Ok(())
     }
-    let specs = descs.iter().map(|desc| TensorSpec::new(desc).map_err(|e| absent(e.to_string())));
-    let specs = specs.collect::<Result<Vec<_>, _>>()?;
-    let operands = operands.ok_or_else(|| absent("an operand that the device has no form for".into()))?;
-    if let Op::Constant(_) = op {
-        return Err(Carried::Moved);
+
+    fn end_trace(&mut self) -> Result<Option<u64>, Reason> {
+        self.capture().map_err(|error| self.stopped(error.into()))
     }
-    let task = Task { operands, results: &specs, site };
-    Ok((families::plan(op, &task).map_err(absent)?, descs))
-}
 
-/// How an array of the host is brought to the device: in rows.
-fn rows_of(dtype: DType, dims: &[usize]) -> TensorDesc {
-    let dtype = if dtype == DType::Bool { DType::U8 } else { dtype };
-    TensorDesc::new(dims.to_vec()).dtype(dtype).layout(Layout::RowMajor)
-}
+    fn replay(
+        &mut self,
+        trace: u64,
+        place: OperationPlace,
+        inputs: &[(&Placed, &Placed)],
+        results: &[&Placed],
+    ) -> Result<bool, Reason> {
+        self.replay_captured(trace, place, inputs, results).map_err(|why| self.stopped(why))
+    }
 
-/// What a tensor is on the device, or will be when it is brought there.
-fn spec_of(placed: &Placed) -> Option<TensorSpec> {
-    match placed.place() {
-        Place::Device(tensor) => Some(tensor.spec.clone()),
-        Place::Host(array) => TensorSpec::new(&rows_of(array.dtype(), array.shape().dims())).ok(),
+    fn release(&mut self, trace: u64) -> Result<(), Reason> {
+        self.release_captured(trace).map_err(|error| self.stopped(error.into()))
+    }
+
+    fn finish(&mut self) -> Result<(), Reason> {
+        self.settle().map_err(|error| self.stopped(error.into()))
     }
 }
 
-/// Who will carry an operation out.
-fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
-    let on_device = |tensor: &&TensorRef| match describe::wanted(&tensor.desc) {
-        Ok(Wanted::Device(desc)) => TensorSpec::new(&desc).ok(),
-        Ok(Wanted::Host) | Err(_) => None,
-    };
-    if outline.passes {
-        let first = |list: &[&TensorRef]| list.first().and_then(on_device);
-        match (first(&outline.reads), first(&outline.writes)) {
-            (None, None) => return Carried::Stated,
-            (None, _) | (_, None) => return Carried::Moved,
-            (Some(from), Some(to)) if from == to => return Carried::Moved,
-            _ => {}
-        }
+fn flat_desc(desc: &TensorDesc) -> Result<TensorDesc, Stopped> {
+    let spec = TensorSpec::new(desc).map_err(RuntimeError::from)?;
+    Ok(shards::flat(&spec).map_err(unsupported)?.0)
+}
+
+fn unsupported(why: String) -> Stopped {
+    Stopped::Reason(Reason::Unsupported(why))
+}
+
+fn specs(tensors: &[Tensor]) -> Vec<TensorSpec> {
+    tensors.iter().map(|tensor| tensor.spec.clone()).collect()
+}
+
+/// The name of a tensor in reports: with the operation that makes it.
+fn name(described: &TensorRef, by: Option<&Record>) -> String {
+    let id = described.global_id;
+    match by.map(|record| &record.place) {
+        Some(place) => format!("%{id} of {}.{} {}", place.program, place.operation, place.kind.name()),
+        None => format!("%{id}"),
     }
-    let brought = |tensor: &&TensorRef| {
-        let lengths = tensor.desc.shape.iter().map(|&n| usize::try_from(n));
-        let dims = lengths.collect::<Result<Vec<_>, _>>().ok()?;
-        TensorSpec::new(&rows_of(DType::from(tensor.desc.dtype()), &dims)).ok()
-    };
-    let reads: Option<Vec<TensorSpec>> =
-        outline.reads.iter().map(|tensor| on_device(tensor).or_else(|| brought(tensor))).collect();
-    let operands: Option<Vec<&TensorSpec>> = reads.as_ref().map(|specs| specs.iter().collect());
-    match plan(&outline.operation.op, operands.as_deref(), &outline.writes, site) {
-        Ok(_) => Carried::Chip,
-        Err(carried) => carried,
-    }
-}
-
-/// The name of a tensor in reports.
-fn name(described: &TensorRef) -> String {
-    format!("%{}", described.global_id)
-}
-
-fn op(error: ops::OpError) -> Stopped {
-    Stopped::Reason(Reason::Op(error))
-}
-
-fn host_tensor(array: &Array) -> Result<HostTensor, RuntimeError> {
-    let dtype = match array.dtype() {
-        DType::Bool => DType::U8,
-        dtype if dtype.is_block() => DType::F32,
-        dtype => dtype,
-    };
-    Ok(HostTensor::from_le_bytes(array.shape().dims(), dtype, array.to_le_bytes())?)
-}
-
-fn array_of(host: &HostTensor, dtype: DType) -> Result<Array, ops::OpError> {
-    let shape = Shape::new(host.shape()).map_err(|reason| ops::OpError {
-        op: "tensor",
-        operands: ops::Operands::default(),
-        reason,
-    })?;
-    let array = Array::from_le_bytes(host.dtype(), shape, host.bytes())?;
-    Ok(if array.dtype() == dtype { array } else { ops::typecast(&array, dtype) })
 }

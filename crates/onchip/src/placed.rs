@@ -46,6 +46,11 @@ impl Placed {
         &self.0.place
     }
 
+    /// Its names.
+    pub(crate) fn names(&self) -> usize {
+        Rc::strong_count(&self.0)
+    }
+
     /// The tensor of the device, if it is there.
     pub(crate) fn on_device(&self) -> Option<&Tensor> {
         match self.place() {

@@ -3,6 +3,9 @@
 use tilework_abi::addr::Cycle;
 use tilework_engine::OperationPlace;
 
+use crate::roofline::Bounds;
+use crate::shards;
+
 /// Who carried an operation out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Carried {
@@ -10,6 +13,8 @@ pub enum Carried {
     Chip,
     /// A transfer between host and chip, or another name of the same tensor: nothing is computed.
     Moved,
+    /// All devices of a mesh together, by copies through the host's memory.
+    Exchanged,
     /// The host, because the program has its tensors there.
     Stated,
     /// The host, because the chip has no program for it: why not.
@@ -22,21 +27,35 @@ impl Carried {
         match self {
             Self::Chip => "chip",
             Self::Moved => "moved",
+            Self::Exchanged => "exchanged",
             Self::Stated => "stated",
             Self::Host(_) => "host",
         }
     }
 }
 
-/// A program of the chip that was part of an operation.
+/// A part of an operation: a program of the chip, or a transfer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stage {
-    /// Its name.
+    /// The program's name; `write` or `read` of a transfer.
     pub name: String,
-    /// Cores that it ran on.
+    /// Cores that it ran on; none of a transfer.
     pub cores: usize,
-    /// Cycles from its first to its last command, where the dispatcher wrote them down.
-    pub cycles: Option<Cycle>,
+    /// The dispatcher's clock before it and after its end, where it wrote them down. A program's
+    /// time begins when the one before it has ended.
+    pub times: Option<[Cycle; 2]>,
+}
+
+impl Stage {
+    /// A transfer.
+    pub(crate) fn transfer(name: &str) -> Self {
+        Self { name: name.into(), cores: 0, times: None }
+    }
+
+    /// Cycles that it took.
+    pub fn cycles(&self) -> Option<Cycle> {
+        self.times.map(|[start, end]| end.saturating_sub(start))
+    }
 }
 
 /// An operation that was carried out.
@@ -46,10 +65,10 @@ pub struct Record {
     pub place: OperationPlace,
     /// By whom.
     pub carried: Carried,
-    /// Its programs, in order.
+    /// Its transfers and programs, in order.
     pub stages: Vec<Stage>,
-    /// Cycles of the chip from its beginning to its end, with transfers.
-    pub cycles: Cycle,
+    /// What it needs at least, of an operation that programs of the chip carried out.
+    pub bounds: Option<Bounds>,
     /// Bytes that were written to the device for it.
     pub written: u64,
     /// Bytes that were read from the device for it.
@@ -57,8 +76,35 @@ pub struct Record {
 }
 
 impl Record {
+    /// An operation that begins.
+    pub(crate) fn at(place: OperationPlace) -> Self {
+        Self { place, carried: Carried::Moved, stages: Vec::new(), bounds: None, written: 0, read: 0 }
+    }
+
+    /// The dispatcher's clock before its first stage and after its last.
+    pub fn times(&self) -> Option<[Cycle; 2]> {
+        let mut times = self.stages.iter().filter_map(|stage| stage.times);
+        let [start, end] = times.next()?;
+        Some([start, times.next_back().map_or(end, |[_, end]| end)])
+    }
+
+    /// Cycles from its beginning to its end, with transfers.
+    pub fn cycles(&self) -> Cycle {
+        self.times().map_or(0, |[start, end]| end.saturating_sub(start))
+    }
+
+    /// How many of its programs only move tensors between L1 and DRAM.
+    pub fn moves(&self) -> usize {
+        self.stages.iter().filter(|stage| stage.cores > 0 && stage.name == shards::NAME).count()
+    }
+
+    /// The most cores that one of its programs ran on.
+    pub fn cores(&self) -> usize {
+        self.stages.iter().map(|stage| stage.cores).max().unwrap_or(0)
+    }
+
     /// Cycles of its programs.
     pub fn busy(&self) -> Cycle {
-        self.stages.iter().filter_map(|stage| stage.cycles).sum()
+        self.stages.iter().filter(|stage| stage.cores > 0).filter_map(Stage::cycles).sum()
     }
 }

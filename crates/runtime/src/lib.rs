@@ -76,7 +76,7 @@ mod error;
 pub use cache::{CACHED_PROGRAMS, CacheCounts, Prepared};
 pub use device::{
     BATCH_PROGRAMS, CodePlace, CoreTime, Device, DeviceConfig, Dispatch, OnQueue, ProgramReport, Progress, RunReport,
-    Statistics, SubDevice, SubDeviceError, SubDeviceId, Transfers, default_cycles,
+    Statistics, SubDevice, SubDeviceError, SubDeviceId, TimeSlot, Transfers, default_cycles,
 };
 pub use elf::{ElfError, FirmwareImage, KernelImage, SourceLocation};
 pub use error::RuntimeError;

@@ -134,6 +134,7 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("rotary-pack", prebuilt!("rotary-pack.elf").1),
     ("rotary-unpack", prebuilt!("rotary-unpack.elf").1),
     ("share", prebuilt!("share.elf").1),
+    ("shards", prebuilt!("shards.elf").1),
     ("softmax-math", prebuilt!("softmax-math.elf").1),
     ("softmax-pack", prebuilt!("softmax-pack.elf").1),
     ("softmax-unpack", prebuilt!("softmax-unpack.elf").1),

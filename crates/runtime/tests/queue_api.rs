@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tilework_abi::board::Board;
 use tilework_runtime::queue::timing::ENQUEUE_TT_METAL;
-use tilework_runtime::{Blocking, Cores, DType, DeviceConfig, Dispatch, HostCost, RuntimeError, Transfers};
+use tilework_runtime::{Blocking, Cores, DType, DeviceConfig, Dispatch, HostCost, RuntimeError, TimeSlot, Transfers};
 
 /// The ways in which a device moves data.
 fn ways() -> [(&'static str, DeviceConfig); 3] {
@@ -252,4 +252,36 @@ fn wrong_calls_are_named() {
         device.upload(&buffer, &[1; 10]).unwrap();
         assert_eq!(device.download(&buffer).unwrap(), [1; 10], "{way}");
     });
+}
+
+/// Programs that are only enqueued take as long as those of a run, by the dispatcher's clock, and a
+/// stretch of the queue has times of its own behind them.
+#[test]
+fn enqueued_programs_take_what_those_of_a_run_take() {
+    let mut device = common::open(DeviceConfig::new(Board::P100));
+    let (x, y) = (device.alloc_dram("x", &[4096], DType::U8, 1024), device.alloc_dram("y", &[4096], DType::U8, 1024));
+    let (x, y) = (x.unwrap(), y.unwrap());
+    let slots = device.alloc_l1("slots", 3 * 1024).unwrap();
+    device.upload(&x, &pattern(4096, 7)).unwrap();
+    let programs = [increment(&device, &x, &y, &slots, 3), empty(Cores::Count(4))];
+    // The first run brings the kernels to the workers.
+    device.run(&programs).unwrap();
+    let report = device.run(&programs).unwrap();
+    let expected: Vec<_> = report.programs.iter().map(|program| program.cycles().unwrap()).collect();
+    let slot = |index| TimeSlot::new(index).unwrap();
+    for (index, program) in programs.iter().enumerate() {
+        let (cores, timed) = device.enqueue_program_timed(program, slot(index)).unwrap();
+        assert_eq!((cores, timed), ([device.workers().len(), 4][index], true));
+    }
+    let data = pattern(4096, 9);
+    let write = device.enqueue_timed(slot(2), |device| device.enqueue_write_buffer(&x, &data, Blocking::No));
+    assert!(write.unwrap().1);
+    device.finish().unwrap();
+    let times: Vec<[u64; 2]> = (0..3).map(|index| device.times(slot(index)).unwrap()).collect();
+    let found: Vec<u64> = times.iter().map(|[start, end]| end - start).collect();
+    // When the records of a command arrive is the host's affair, which is a part of the difference.
+    let close = |(found, expected): (&u64, &u64)| found.abs_diff(*expected) * 10 <= *expected;
+    assert!(found.iter().zip(&expected).all(close), "{found:?} instead of {expected:?}");
+    assert!(times.windows(2).all(|pair| pair[0][1] <= pair[1][0]) && found[2] > 0, "{times:?}");
+    assert!(TimeSlot::new(TimeSlot::COUNT).is_none());
 }

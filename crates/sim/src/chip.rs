@@ -488,6 +488,12 @@ impl Chip {
         }
     }
 
+    /// How often the device has written the host's memory: while the number is the same, the host
+    /// finds its memory as it was.
+    pub fn device_writes(&self) -> u64 {
+        self.pcie().device_writes()
+    }
+
     /// What was wrong with a posted write that a tile has refused since the last call, if the chip
     /// answers errors of the host.
     pub fn take_refused(&mut self) -> Option<Fault> {

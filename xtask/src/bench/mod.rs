@@ -20,7 +20,7 @@ pub use compare::{ChildArgs, CompareArgs};
 /// What to measure.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// models: compiled models on the native engine against JAX on the CPU. looking: what checks and
+    /// models: compiled models on the chip, on the native engine and by JAX on the CPU. looking: what checks and
     /// timelines cost. Without it, the simulator.
     #[arg(value_enum)]
     what: Option<What>,
@@ -28,16 +28,20 @@ pub struct BenchArgs {
     /// in*.npy, out0.npy).
     #[arg(long, value_name = "DIR", requires = "what")]
     data: Option<PathBuf>,
-    /// A Python with JAX; without it, JAX is installed from PyPI into the target folder.
+    /// A Python with JAX; without it, that of the target folder or the machine's. Where there is
+    /// none, there are no columns of JAX.
     #[arg(long, value_name = "FILE", requires = "what")]
     python: Option<PathBuf>,
+    /// Install JAX from PyPI into the target folder, if there is none.
+    #[arg(long, requires = "what")]
+    install_jax: bool,
     #[command(flatten)]
     compare: CompareArgs,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
-    /// Compiled models against JAX
+    /// Compiled models on the chip, natively and by JAX
     Models,
     /// What checks and timelines cost
     Looking,
@@ -50,7 +54,7 @@ enum What {
 pub fn run(root: &Path, args: &BenchArgs) -> Result<()> {
     println!("machine: {}\n", machine());
     match args.what {
-        Some(What::Models) => return models::run(root, args.data.as_deref(), args.python.as_deref()),
+        Some(What::Models) => return models::run(root, args.data.as_deref(), args.python.as_deref(), args.install_jax),
         Some(What::Looking) => return looking::run(root),
         None => {}
     }

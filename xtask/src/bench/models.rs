@@ -1,8 +1,8 @@
-//! `cargo xtask bench models`: compiled models on the native engine against JAX on the CPU, in one
-//! run on one machine.
+//! `cargo xtask bench models`: compiled models on the simulated chip, on the native engine and, where
+//! it is installed, as JAX functions on the CPU, in one run on one machine.
 //!
 //! The programs are compiled from the JAX functions in `tests/python`; the largest errors against
-//! the expected outputs, of both sides, show that they are the same. A second table has single
+//! the expected outputs, of all sides, show that they are the same. A second table has single
 //! operations of the library.
 
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use std::process::Command;
 use crate::example::example;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
+use tilework_abi::board::AICLK_MHZ;
 
 /// The programs of the data folder, with the largest allowed ratio to JAX's time.
 const PROGRAMS: [(&str, f64); 3] = [("matmul_512", 1.5), ("llama_layer", 2.0), ("resblock", 2.0)];
@@ -34,6 +35,14 @@ struct Ours {
 }
 
 #[derive(Deserialize)]
+struct OnChip {
+    name: String,
+    seconds: f64,
+    cycles: u64,
+    error: f64,
+}
+
+#[derive(Deserialize)]
 struct Timed {
     name: String,
     seconds: f64,
@@ -46,66 +55,95 @@ struct Theirs {
     error: f64,
 }
 
-/// Prints the table.
+/// Prints the tables.
 ///
 /// # Errors
-/// If programs or JAX are missing, or a run fails.
-pub(crate) fn run(root: &Path, data: Option<&Path>, python: Option<&Path>) -> Result<()> {
+/// If programs are missing, or JAX where it is asked for, or a run fails.
+pub(crate) fn run(root: &Path, data: Option<&Path>, python: Option<&Path>, install: bool) -> Result<()> {
     let data = data.map_or_else(|| root.join("../shared/data/ttnn"), Path::to_owned);
     let data = data.canonicalize().with_context(|| {
         format!("{} is not there; --data names the folder with matmul_512, llama_layer and resblock", data.display())
     })?;
     let python = match python {
-        Some(python) => python.to_owned(),
-        None => with_jax(root)?,
+        Some(python) => Some(python.to_owned()),
+        None => with_jax(root, install)?,
     };
-    let mut folders: Vec<PathBuf> = PROGRAMS.iter().map(|(name, _)| data.join(name)).collect();
-    folders.extend(networks(root, &python)?);
+    let programs: Vec<PathBuf> = PROGRAMS.iter().map(|(name, _)| data.join(name)).collect();
+    let on_chip: Vec<OnChip> = rows(example(root, "tilework-onchip", "models").args(&programs))?;
+    let mut folders = programs;
+    if let Some(python) = &python {
+        folders.extend(networks(root, python)?);
+    }
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         let ours = rows(example(root, "tilework-engine", "models").args(&folders))?;
-        rounds.push((ours, rows(script(root, &python).args(&folders))?));
+        let theirs = python.as_ref().map(|python| rows(script(root, python).args(&folders))).transpose()?;
+        rounds.push((ours, theirs.unwrap_or_default()));
     }
     println!(
-        "| program | ours, ms | JAX, ms | times JAX | at most | opening the file, ms |\n|---|---:|---:|---:|---:|---:|"
+        "| program | native, ms | JAX, ms | times JAX | at most | opening the file, ms | chip, us | chip, host s |\n\
+         |---|---:|---:|---:|---:|---:|---:|---:|"
     );
     for (name, most) in PROGRAMS.into_iter().chain(NETWORKS) {
-        let of_round = |(ours, theirs): &(Vec<Ours>, Vec<Theirs>)| -> Result<[f64; 4]> {
-            let ours = ours.iter().find(|row| row.name == name).context("a row is missing")?;
-            let theirs = theirs.iter().find(|row| row.name == name).context("a row is missing")?;
-            for (side, error) in [("the engine", ours.error), ("JAX", theirs.error)] {
-                ensure!(error < MOST_ERROR, "{name}: {side} differs from the expected output by {error} of its range");
-            }
-            Ok([ours.seconds / theirs.seconds, ours.seconds, theirs.seconds, ours.open_seconds])
-        };
-        let mut rows = rounds.iter().map(of_round).collect::<Result<Vec<_>>>()?;
-        rows.sort_by(|a, b| a[0].total_cmp(&b[0]));
-        let [ratio, ours, theirs, open] = rows[ROUNDS / 2];
-        println!("| {name} | {:.3} | {:.3} | {ratio:.2} | {most} | {:.2} |", ours * 1e3, theirs * 1e3, open * 1e3);
+        if folders.iter().any(|folder| folder.ends_with(name)) {
+            program(name, most, &rounds, on_chip.iter().find(|row| row.name == name))?;
+        }
     }
-    operations(root, &python)
+    operations(root, python.as_deref())
+}
+
+/// Prints the row of a program: the round of the median.
+fn program(name: &str, most: f64, rounds: &[(Vec<Ours>, Vec<Theirs>)], on_chip: Option<&OnChip>) -> Result<()> {
+    let right = |side: &str, error: f64| -> Result<()> {
+        ensure!(error < MOST_ERROR, "{name}: {side} differs from the expected output by {error} of its range");
+        Ok(())
+    };
+    let of_round = |(ours, theirs): &(Vec<Ours>, Vec<Theirs>)| -> Result<(f64, f64, Option<f64>)> {
+        let ours = ours.iter().find(|row| row.name == name).context("a row is missing")?;
+        right("the engine", ours.error)?;
+        let theirs = theirs.iter().find(|row| row.name == name);
+        theirs.map_or(Ok(()), |row| right("JAX", row.error))?;
+        Ok((ours.seconds, ours.open_seconds, theirs.map(|row| row.seconds)))
+    };
+    let mut rows = rounds.iter().map(of_round).collect::<Result<Vec<_>>>()?;
+    rows.sort_by(|a, b| (a.0 / a.2.unwrap_or(1.0)).total_cmp(&(b.0 / b.2.unwrap_or(1.0))));
+    let (ours, open, theirs) = rows[ROUNDS / 2];
+    let (jax, ratio) = theirs.map_or_else(none, |jax| (format!("{:.3}", jax * 1e3), format!("{:.2}", ours / jax)));
+    on_chip.map_or(Ok(()), |row| right("the chip", row.error))?;
+    let (time, seconds) = on_chip.map_or_else(none, |row| {
+        (format!("{:.1}", row.cycles as f64 / f64::from(AICLK_MHZ)), format!("{:.2}", row.seconds))
+    });
+    println!("| {name} | {:.3} | {jax} | {ratio} | {most} | {:.2} | {time} | {seconds} |", ours * 1e3, open * 1e3);
+    Ok(())
+}
+
+/// Two cells without figures.
+fn none() -> (String, String) {
+    ("-".to_owned(), "-".to_owned())
 }
 
 /// Prints the table of single operations.
-fn operations(root: &Path, python: &Path) -> Result<()> {
+fn operations(root: &Path, python: Option<&Path>) -> Result<()> {
     let mut rounds: Vec<(Vec<Timed>, Vec<Timed>)> = Vec::new();
     for _ in 0..ROUNDS {
         let ours = rows(&mut example(root, "tilework-ops", "operations"))?;
-        let script = root.join("tests/python/jax_operations.py");
-        rounds.push((ours, rows(Command::new(python).arg(script).env("JAX_PLATFORMS", "cpu"))?));
+        let jax = root.join("tests/python/jax_operations.py");
+        let theirs =
+            python.map(|python| rows(Command::new(python).arg(jax).env("JAX_PLATFORMS", "cpu"))).transpose()?;
+        rounds.push((ours, theirs.unwrap_or_default()));
     }
     println!("\n| operation | ours, ms | JAX, ms | times JAX | at most |\n|---|---:|---:|---:|---:|");
     let names: Vec<&String> = rounds.iter().take(1).flat_map(|(ours, _)| ours).map(|row| &row.name).collect();
     for name in names {
         let of = |rows: &[Timed]| rows.iter().find(|row| row.name == *name).map(|row| row.seconds);
-        let of_round = |(ours, theirs): &(Vec<Timed>, Vec<Timed>)| -> Result<[f64; 3]> {
-            let (ours, theirs) = (of(ours).context("a row is missing")?, of(theirs).context("a row is missing")?);
-            Ok([ours / theirs, ours, theirs])
+        let of_round = |(ours, theirs): &(Vec<Timed>, Vec<Timed>)| -> Result<(f64, Option<f64>)> {
+            Ok((of(ours).context("a row is missing")?, of(theirs)))
         };
         let mut all = rounds.iter().map(of_round).collect::<Result<Vec<_>>>()?;
-        all.sort_by(|a, b| a[0].total_cmp(&b[0]));
-        let [ratio, ours, theirs] = all[ROUNDS / 2];
-        println!("| {name} | {:.3} | {:.3} | {ratio:.2} | {MOST} |", ours * 1e3, theirs * 1e3);
+        all.sort_by(|a, b| (a.0 / a.1.unwrap_or(1.0)).total_cmp(&(b.0 / b.1.unwrap_or(1.0))));
+        let (ours, theirs) = all[ROUNDS / 2];
+        let (jax, ratio) = theirs.map_or_else(none, |jax| (format!("{:.3}", jax * 1e3), format!("{:.2}", ours / jax)));
+        println!("| {name} | {:.3} | {jax} | {ratio} | {MOST} |", ours * 1e3);
     }
     Ok(())
 }
@@ -137,12 +175,20 @@ fn rows<T: for<'de> Deserialize<'de>>(command: &mut Command) -> Result<Vec<T>> {
     said.lines().map(|line| serde_json::from_str(line).with_context(|| format!("not a row: {line}"))).collect()
 }
 
-/// Returns a Python with JAX, installed from PyPI into the target folder on first use.
-fn with_jax(root: &Path) -> Result<PathBuf> {
+/// A Python with JAX: that of the target folder, into which JAX is installed from PyPI if that is
+/// asked for, or the machine's.
+fn with_jax(root: &Path, install: bool) -> Result<Option<PathBuf>> {
     let folder = root.join("target/jax");
-    let python = folder.join("bin/python");
-    if Command::new(&python).args(["-c", "import jax"]).output().is_ok_and(|output| output.status.success()) {
-        return Ok(python);
+    let own = folder.join("bin/python");
+    let has = |python: &Path| {
+        Command::new(python).args(["-c", "import jax"]).output().is_ok_and(|output| output.status.success())
+    };
+    if let Some(python) = [own.clone(), PathBuf::from("python3")].into_iter().find(|python| has(python)) {
+        return Ok(Some(python));
+    }
+    if !install {
+        println!("no JAX on this machine: --install-jax installs {JAX} into {}\n", folder.display());
+        return Ok(None);
     }
     println!("installing {JAX} into {}\n", folder.display());
     let run = |command: &mut Command| -> Result<()> {
@@ -152,6 +198,6 @@ fn with_jax(root: &Path) -> Result<PathBuf> {
         Ok(())
     };
     run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", JAX, "numpy"]))?;
-    Ok(python)
+    run(Command::new(&own).args(["-m", "pip", "install", "--quiet", JAX, "numpy"]))?;
+    Ok(Some(own))
 }

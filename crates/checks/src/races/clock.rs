@@ -17,9 +17,16 @@ pub(super) struct Stamp {
     pub count: u32,
 }
 
-/// What is known of all parts; of those behind the end nothing. Clones share until one changes.
+/// Parts of a piece of a clock.
+const PIECE: usize = 64;
+
+type Piece = Arc<[u32; PIECE]>;
+
+/// What is known of all parts; of pieces that are not there nothing. Clones share all pieces that
+/// neither has changed since, and clocks that have learned the same: most of what agents learn is
+/// known to them, and is then found by its place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Clock(Arc<Vec<u32>>);
+pub(super) struct Clock(Arc<Vec<Option<Piece>>>);
 
 impl Clock {
     /// Whether an access is known.
@@ -31,7 +38,8 @@ impl Clock {
     /// The latest count of `part` that is known.
     #[inline]
     pub(super) fn count(&self, part: Part) -> u32 {
-        self.0.get(part as usize).copied().unwrap_or(0)
+        let piece = self.0.get(part as usize / PIECE).and_then(Option::as_ref);
+        piece.map_or(0, |piece| piece[part as usize % PIECE])
     }
 
     /// Whether the two have not changed since one was copied from the other.
@@ -44,12 +52,13 @@ impl Clock {
         if self.knows(stamp) {
             return;
         }
-        let counts = Arc::make_mut(&mut self.0);
-        let at = stamp.part as usize;
-        if counts.len() <= at {
-            counts.resize(at + 1, 0);
+        let pieces = Arc::make_mut(&mut self.0);
+        let at = stamp.part as usize / PIECE;
+        if pieces.len() <= at {
+            pieces.resize(at + 1, None);
         }
-        counts[at] = stamp.count;
+        let piece = pieces[at].get_or_insert_with(|| Arc::new([0; PIECE]));
+        Arc::make_mut(piece)[stamp.part as usize % PIECE] = stamp.count;
     }
 
     /// Learns all that `other` knows; says whether anything was new.
@@ -57,21 +66,38 @@ impl Clock {
         if Arc::ptr_eq(&self.0, &other.0) {
             return false;
         }
-        let common = self.0.len().min(other.0.len());
-        // All of both, without a way out before the end: several counts are compared at once.
-        let both = self.0[..common].iter().zip(&other.0[..common]);
-        let newer = both.fold(false, |newer, (mine, theirs)| newer | (mine < theirs));
-        if !newer && other.0[common..].iter().all(|&count| count == 0) {
-            return false;
+        let mut news = false;
+        for (at, theirs) in other.0.iter().enumerate() {
+            let Some(theirs) = theirs else { continue };
+            let learned = match self.0.get(at).and_then(Option::as_ref) {
+                Some(mine) => joined(mine, theirs),
+                None => Some(Arc::clone(theirs)),
+            };
+            let Some(learned) = learned else { continue };
+            let pieces = Arc::make_mut(&mut self.0);
+            if pieces.len() < other.0.len() {
+                pieces.resize(other.0.len(), None);
+            }
+            pieces[at] = Some(learned);
+            news = true;
         }
-        let counts = Arc::make_mut(&mut self.0);
-        if counts.len() < other.0.len() {
-            counts.resize(other.0.len(), 0);
-        }
-        for (mine, &theirs) in counts.iter_mut().zip(other.0.iter()) {
-            *mine = (*mine).max(theirs);
-        }
-        true
+        news
+    }
+}
+
+/// The later count of each part; none if those are all of `mine`.
+fn joined(mine: &Piece, theirs: &Piece) -> Option<Piece> {
+    if Arc::ptr_eq(mine, theirs) {
+        return None;
+    }
+    // All of both, without a way out before the end: several counts are compared at once.
+    let compared = mine.iter().zip(&theirs[..]);
+    let (newer, older) = compared
+        .fold((false, false), |(newer, older), (mine, theirs)| (newer | (mine < theirs), older | (mine > theirs)));
+    match (newer, older) {
+        (false, _) => None,
+        (true, false) => Some(Arc::clone(theirs)),
+        (true, true) => Some(Arc::new(std::array::from_fn(|at| mine[at].max(theirs[at])))),
     }
 }
 
@@ -129,6 +155,20 @@ mod tests {
         let shared = a.clone();
         assert!(a.join(&b) && !a.join(&b));
         assert_eq!((a.count(0), a.count(7), shared.count(7)), (4, 1, 0));
+    }
+
+    #[test]
+    fn pieces_that_are_known_already_are_shared() {
+        let (mut a, mut b) = (Clock::default(), Clock::default());
+        a.learn(stamp(3, 1));
+        a.learn(stamp(200, 2));
+        b.learn(stamp(130, 4));
+        assert!(b.join(&a) && !b.join(&a));
+        let shared = b.clone();
+        b.learn(stamp(200, 3));
+        assert_eq!([3, 130, 200].map(|part| (b.count(part), shared.count(part))), [(1, 1), (4, 4), (3, 2)]);
+        assert!(Arc::ptr_eq(b.0[0].as_ref().unwrap(), a.0[0].as_ref().unwrap()));
+        assert!(a.join(&b) && a.count(200) == 3 && a.count(130) == 4);
     }
 
     #[test]

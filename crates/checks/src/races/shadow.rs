@@ -66,15 +66,17 @@ struct Cell {
 }
 
 impl Cell {
+    /// The first access that a write conflicts with.
+    fn before_write(&self, access: &Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
+        let hit = |other: &Access| other.meets(access) && !ordered(other.stamp);
+        if hit(&self.write) {
+            return Some((self.write, true));
+        }
+        std::iter::once(&self.read).chain(&self.reads).find(|read| hit(read)).map(|read| (*read, false))
+    }
+
     fn write(&mut self, access: Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
-        let hit = |other: &Access| other.meets(&access) && !ordered(other.stamp);
-        let mut conflict = hit(&self.write).then_some((self.write, true));
-        if conflict.is_none() && hit(&self.read) {
-            conflict = Some((self.read, false));
-        }
-        if conflict.is_none() {
-            conflict = self.reads.iter().find(|read| hit(read)).map(|read| (*read, false));
-        }
+        let conflict = self.before_write(&access, ordered);
         self.reads.clear();
         self.write = access;
         self.read = Access::default();
@@ -99,28 +101,42 @@ impl Cell {
 
 #[derive(Clone, Debug, Default)]
 struct Line {
-    /// What all its words have.
+    /// What all words have that are not divided.
     whole: Cell,
-    /// A part was accessed: [`Line::words`] counts instead.
-    is_divided: bool,
+    /// A bit for each word that has been accessed by itself since the line was last written as a
+    /// whole: [`Line::words`] counts for it.
+    divided: u16,
     /// Each word for itself. They stay when they do not count any more: most lines are divided again
     /// and again.
     words: Option<Box<[Cell; WORDS]>>,
 }
 
 impl Line {
-    fn divide(&mut self) -> &mut [Cell; WORDS] {
-        let Self { whole, is_divided, words } = self;
-        let words = words.get_or_insert_with(Box::default);
-        if !std::mem::replace(is_divided, true) {
-            words.iter_mut().for_each(|word| word.clone_from(whole));
+    /// A word by itself.
+    fn word(&mut self, word: usize) -> &mut Cell {
+        let Self { whole, divided, words } = self;
+        let cell = &mut words.get_or_insert_with(Box::default)[word];
+        if *divided >> word & 1 == 0 {
+            *divided |= 1 << word;
+            cell.clone_from(whole);
         }
-        words
+        cell
     }
 
-    /// The words, when they count.
-    fn divided(&mut self) -> Option<&mut [Cell; WORDS]> {
-        self.words.as_deref_mut().filter(|_| self.is_divided)
+    /// Does something with each cell that counts, and gives the first result by the order of words.
+    fn each<T>(&mut self, mut f: impl FnMut(&mut Cell) -> Option<T>) -> Option<T> {
+        let Self { whole, divided, words } = self;
+        let undivided = divided.trailing_ones() as usize;
+        let mut first = None;
+        let words = words.iter_mut().flat_map(|words| words.iter_mut()).enumerate();
+        for (number, word) in words.take(if *divided == 0 { 0 } else { WORDS }) {
+            if number == undivided {
+                first = first.or(f(whole));
+            } else if *divided >> number & 1 != 0 {
+                first = first.or(f(word));
+            }
+        }
+        if *divided == 0 { f(whole) } else { first }
     }
 }
 
@@ -151,15 +167,9 @@ impl Shadow {
         self.lines(addr, len, |line, at, from, to| {
             let found = if to - from == LINE {
                 let whole = Access { mask: ALL, ..access };
-                let found = match line.divided() {
-                    None => line.whole.write(whole, ordered),
-                    Some(words) => {
-                        let each = words.iter_mut().map(|cell| cell.write(whole, ordered));
-                        each.fold(None, Option::or)
-                    }
-                };
+                let found = line.each(|cell| cell.before_write(&whole, ordered));
                 line.whole = Cell { write: whole, ..Cell::default() };
-                line.is_divided = false;
+                line.divided = 0;
                 found
             } else {
                 each_word(line, from, to, |cell, mask| cell.write(Access { mask, ..access }, ordered))
@@ -179,8 +189,8 @@ impl Shadow {
     ) -> Option<Conflict> {
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
-            let found = if to - from == LINE && !line.is_divided {
-                line.whole.read(Access { mask: ALL, ..access }, ordered)
+            let found = if to - from == LINE {
+                line.each(|cell| cell.read(Access { mask: ALL, ..access }, ordered))
             } else {
                 each_word(line, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered))
             };
@@ -192,8 +202,9 @@ impl Shadow {
     /// The last write of the word at `addr`.
     pub(super) fn last_write(&mut self, addr: u64) -> Access {
         let line = &mut self.page(addr / PAGE)[(addr % PAGE / LINE) as usize];
-        let whole = line.whole.write;
-        line.divided().map_or(whole, |words| words[(addr % LINE / WORD) as usize].write)
+        let word = (addr % LINE / WORD) as usize;
+        let own = line.words.as_ref().filter(|_| line.divided >> word & 1 != 0);
+        own.map_or(line.whole.write, |words| words[word].write)
     }
 
     fn page(&mut self, number: u64) -> &mut Page {
@@ -235,12 +246,11 @@ fn each_word(
     to: u64,
     mut f: impl FnMut(&mut Cell, u8) -> Option<(Access, bool)>,
 ) -> Option<(Access, bool)> {
-    let words = line.divide();
     let mut first = None;
     for word in from / WORD..to.div_ceil(WORD) {
         let (low, high) = (from.saturating_sub(word * WORD), (to - word * WORD).min(WORD));
         let mask = (ALL << low) & (ALL >> (WORD - high));
-        first = first.or(f(&mut words[word as usize], mask));
+        first = first.or(f(line.word(word as usize), mask));
     }
     first
 }
@@ -294,12 +304,26 @@ mod tests {
     }
 
     #[test]
+    fn a_read_of_a_line_meets_the_words_that_were_written_and_the_others() {
+        let mut shadow = Shadow::default();
+        shadow.write(0, 64, access(1, 1), &never);
+        shadow.write(0x8, 4, access(2, 1), &never);
+        assert_eq!(shadow.page(0)[0].divided, 1 << 2);
+        let unordered = |part| move |stamp: Stamp| stamp.part != part;
+        assert_eq!(shadow.read(0, 64, access(3, 1), &unordered(1)).unwrap().earlier.stamp.part, 1);
+        assert_eq!(shadow.read(0, 64, access(3, 2), &unordered(2)).unwrap().earlier.stamp.part, 2);
+        for addr in [0x4, 0x8] {
+            assert!(shadow.write(addr, 4, access(4, 1), &unordered(3)).is_some(), "the line was read at {addr:#x}");
+        }
+    }
+
+    #[test]
     fn a_line_that_was_divided_is_checked_word_by_word() {
         let mut shadow = Shadow::default();
         shadow.write(0x3c, 4, access(1, 1), &never);
         shadow.write(0x20, 4, access(2, 1), &never);
         let conflict = shadow.write(0, 64, access(3, 1), &|stamp| stamp.part == 2).unwrap();
         assert_eq!(conflict.earlier.stamp.part, 1);
-        assert!(!shadow.page(0)[0].is_divided, "it is whole again");
+        assert_eq!(shadow.page(0)[0].divided, 0, "it is whole again");
     }
 }

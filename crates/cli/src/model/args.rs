@@ -4,9 +4,11 @@ use crate::args::EngineName;
 use crate::board_option::BoardOption;
 use crate::comparison::ToleranceArgs;
 use crate::kinds::Verb;
+use crate::program::args::DispatchName;
 use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use tilework_engine::Feed;
 
 /// How a compiled model is read, and which of its programs is meant.
 #[derive(clap::Args, Debug)]
@@ -50,6 +52,10 @@ pub struct Axes {
 pub struct OnChipArgs {
     #[command(flatten)]
     pub board: BoardOption,
+    /// How programs reach the workers of the chip; through the command queue (fast) unless given.
+    /// Under slow dispatch cycles are those that the host has waited.
+    #[arg(long, value_enum)]
+    pub dispatch: Option<DispatchName>,
     /// Threads that run the chip's tiles when many of them are busy; one for each processor of the
     /// machine unless given. Results and cycles do not depend on it.
     #[arg(long, value_name = "N")]
@@ -80,9 +86,22 @@ pub struct ModelRunArgs {
     /// folder.
     #[arg(long, value_name = "N|all", value_parser = parse_dump)]
     pub dump_op: Option<DumpOp>,
-    /// Print the time of each operation and of each kind.
+    /// Print the time of each operation and of each kind; on the chip its cycles.
     #[arg(long)]
     pub profile: bool,
+    /// Run it so often with the same inputs, which are brought to the device once. The report has
+    /// the first run and the usual one of the others, and is about the last in all else.
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub repeat: NonZeroUsize,
+    /// Also write a timeline of the operations on the chip: .pftrace (Perfetto), .json or .txt. Needs
+    /// --engine chip.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Compare each operation of the chip with host arithmetic. The first that differs too much is
+    /// named, and what it has read and both results are written to the output folder
+    /// (departure_in0.npy...). Needs --engine chip.
+    #[arg(long, value_enum)]
+    pub compare: Option<CompareName>,
 }
 
 /// What a compiled model is compared with.
@@ -118,6 +137,12 @@ pub struct ModelShowArgs {
     /// List every operation, not only how many there are of each kind.
     #[arg(long, conflicts_with_all = ["json", "mlir"])]
     pub ops: bool,
+    /// Print the memory that the programs need on the chip over time: DRAM and L1 after each
+    /// operation that takes or gives some, the peaks, and who holds what then.
+    #[arg(long, conflicts_with_all = ["mlir", "ops"])]
+    pub memory: bool,
+    #[command(flatten)]
+    pub board: BoardOption,
     #[command(flatten)]
     pub schema: SchemaArgs,
 }
@@ -129,6 +154,33 @@ pub enum DumpOp {
     One(usize),
     /// All, those of called programs included.
     All,
+}
+
+/// What the chip's operations read while they are compared with host arithmetic.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CompareName {
+    /// The chip's own results, so that errors add up as without a comparison
+    Native,
+    /// The results of host arithmetic, so that each operation is judged by itself
+    NativeInputs,
+}
+
+impl CompareName {
+    /// The same for the engine.
+    pub const fn feed(self) -> Feed {
+        match self {
+            Self::Native => Feed::Own,
+            Self::NativeInputs => Feed::Native,
+        }
+    }
+
+    /// What operations read, in reports.
+    pub const fn inputs(self) -> &'static str {
+        match self {
+            Self::Native => "own",
+            Self::NativeInputs => "native",
+        }
+    }
 }
 
 /// Where results are rounded.

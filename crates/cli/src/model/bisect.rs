@@ -10,7 +10,6 @@ use serde::Serialize;
 use std::path::Path;
 use tilework_engine::{Bisect, Candidate, Departure, Event, Tolerance};
 use tilework_model::Model;
-use tilework_model::ttnn::Program;
 
 /// What was compared. The fields are those of the JSON form, in their order.
 #[derive(Serialize)]
@@ -83,14 +82,6 @@ fn left(departure: Departure, report: &ModelBisection) -> Failure {
 
 /// The customary tolerance for a result in a program.
 fn usual(model: &Model, program: usize, found: &tilework_ops::Tensor) -> Tolerance {
-    if !found.dtype().is_float() {
-        return Tolerance::EXACT;
-    }
-    let narrow = |program: &Program| {
-        (0..program.outputs.len()).any(|output| Tolerance::of(program, output) == Tolerance::BFLOAT16)
-    };
-    match model.programs().get(program).is_some_and(narrow) {
-        true => Tolerance::BFLOAT16,
-        false => Tolerance::FLOAT32,
-    }
+    let floats = model.programs().get(program).map_or(Tolerance::FLOAT32, Tolerance::of_floats);
+    floats.for_result(found)
 }

@@ -1,16 +1,20 @@
 //! What runs a compiled model: host arithmetic, or the chip.
 
-use super::args::{ModelArgs, OnChipArgs, RoundingName};
+use super::args::{CompareName, ModelArgs, OnChipArgs, RoundingName};
 use super::{native, run};
 use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
-use tilework_engine::{Engine, Held, Machine, Native, Options, Reason, Rounding, Work};
+use crate::program::args::DispatchName;
+use tilework_driver::HostLink;
+use tilework_engine::{
+    Beside, Both, Engine, Event, Findings, Held, Machine, Native, OperationPlace, Options, Reason, Rounding, Work,
+};
 use tilework_model::Model;
 use tilework_model::ttnn::TensorRef;
-use tilework_onchip::{Carried, OnChip, Placed, PlacedMark, forecast};
+use tilework_onchip::{Carried, Chips, OnChip, PlacedMark, PlacedOn, forecast};
 use tilework_ops::{DType, Tensor};
-use tilework_runtime::{DeviceConfig, RuntimeError};
+use tilework_runtime::{DeviceConfig, Dispatch, RuntimeError};
 
 /// A session on either.
 pub type Session<'m> = tilework_engine::Session<'m, AnyMachine>;
@@ -19,8 +23,8 @@ pub type Session<'m> = tilework_engine::Session<'m, AnyMachine>;
 pub enum AnyMachine {
     /// Host arithmetic.
     Native(Native),
-    /// The chip.
-    Chip(Box<OnChip<AnyChip>>),
+    /// The chip, or one for each device of a mesh.
+    Chip(Box<Beside<Chips<AnyChip>>>),
 }
 
 /// A tensor of either.
@@ -29,13 +33,23 @@ pub enum AnyTensor {
     /// An array of the host.
     Native(Tensor),
     /// A tensor of a run on the chip.
-    Chip(Placed),
+    Chip(Both<PlacedOn>),
 }
 
 /// What remembers a tensor of either.
 pub enum AnyMark {
     Native(<Tensor as Held>::Mark),
     Chip(PlacedMark),
+}
+
+impl AnyTensor {
+    /// One of a run on the chip.
+    fn placed(&self) -> Option<&Both<PlacedOn>> {
+        match self {
+            Self::Chip(placed) => Some(placed),
+            Self::Native(_) => None,
+        }
+    }
 }
 
 impl Held for AnyTensor {
@@ -69,7 +83,7 @@ impl Held for AnyTensor {
     fn gone(mark: &AnyMark) -> bool {
         match mark {
             AnyMark::Native(mark) => Tensor::gone(mark),
-            AnyMark::Chip(mark) => Placed::gone(mark),
+            AnyMark::Chip(mark) => Both::<PlacedOn>::gone(mark),
         }
     }
 }
@@ -86,6 +100,30 @@ impl Machine for AnyMachine {
         match self {
             Self::Native(native) => native.take(array, described).map(AnyTensor::Native),
             Self::Chip(chip) => chip.take(array, described).map(AnyTensor::Chip),
+        }
+    }
+    fn take_on(&mut self, device: usize, array: Tensor, described: &TensorRef) -> Result<AnyTensor, Reason> {
+        match self {
+            Self::Native(native) => native.take_on(device, array, described).map(AnyTensor::Native),
+            Self::Chip(chip) => chip.take_on(device, array, described).map(AnyTensor::Chip),
+        }
+    }
+    fn has_devices(&self) -> bool {
+        match self {
+            Self::Native(native) => native.has_devices(),
+            Self::Chip(chip) => chip.has_devices(),
+        }
+    }
+    fn begin_exchange(&mut self, event: &Event<'_>) {
+        match self {
+            Self::Native(native) => native.begin_exchange(event),
+            Self::Chip(chip) => chip.begin_exchange(event),
+        }
+    }
+    fn end_exchange(&mut self) {
+        match self {
+            Self::Native(native) => native.end_exchange(),
+            Self::Chip(chip) => chip.end_exchange(),
         }
     }
     fn give(&mut self, tensor: &AnyTensor) -> Result<Tensor, Reason> {
@@ -124,9 +162,73 @@ impl Machine for AnyMachine {
             }
         }
     }
+    fn begin_trace(&mut self) -> Result<(), Reason> {
+        match self {
+            Self::Native(native) => native.begin_trace(),
+            Self::Chip(chip) => chip.begin_trace(),
+        }
+    }
+    fn end_trace(&mut self) -> Result<Option<u64>, Reason> {
+        match self {
+            Self::Native(native) => native.end_trace(),
+            Self::Chip(chip) => chip.end_trace(),
+        }
+    }
+    fn replay(
+        &mut self,
+        trace: u64,
+        place: OperationPlace,
+        inputs: &[(&AnyTensor, &AnyTensor)],
+        results: &[&AnyTensor],
+    ) -> Result<bool, Reason> {
+        let Self::Chip(chip) = self else { return Ok(false) };
+        let pairs = inputs.iter().map(|(from, to)| Some((from.placed()?, to.placed()?))).collect::<Option<Vec<_>>>();
+        let results = results.iter().map(|tensor| tensor.placed()).collect::<Option<Vec<_>>>();
+        match (pairs, results) {
+            (Some(inputs), Some(results)) => chip.replay(trace, place, &inputs, &results),
+            _ => foreign(),
+        }
+    }
+    fn release(&mut self, trace: u64) -> Result<(), Reason> {
+        match self {
+            Self::Native(native) => native.release(trace),
+            Self::Chip(chip) => chip.release(trace),
+        }
+    }
+    fn finish(&mut self) -> Result<(), Reason> {
+        match self {
+            Self::Native(native) => native.finish(),
+            Self::Chip(chip) => chip.finish(),
+        }
+    }
 }
 
 impl AnyMachine {
+    /// Forgets what became of operations, and gives the chip's time if it is one.
+    pub fn begin_run(&mut self) -> Option<u64> {
+        if let Self::Chip(chip) = self {
+            chip.machine_mut().forget_records();
+            chip.forget_findings();
+        }
+        self.cycles()
+    }
+
+    /// What a comparison with host arithmetic has found.
+    pub fn findings(&self) -> Option<&Findings> {
+        match self {
+            Self::Native(_) => None,
+            Self::Chip(chip) => chip.findings(),
+        }
+    }
+
+    /// The chip's time; of several the latest.
+    pub fn cycles(&self) -> Option<u64> {
+        match self {
+            Self::Native(_) => None,
+            Self::Chip(chip) => chip.machine().all().map(|chip| chip.device().chip().cycles()).max(),
+        }
+    }
+
     /// Its name in reports.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -143,6 +245,7 @@ pub fn session<'m>(
     rounding: RoundingName,
     engine: Option<EngineName>,
     on_chip: &OnChipArgs,
+    compare: Option<CompareName>,
 ) -> Outcome<Session<'m>> {
     crate::limits::start_threads()?;
     let native_code = if args.allow_native_code { Some(native::host(model)?) } else { None };
@@ -152,13 +255,25 @@ pub fn session<'m>(
             if rounding == RoundingName::Ends {
                 return Err(Failure::option("--rounding", " ends: the chip rounds after each operation"));
             }
-            let config = DeviceConfig::new(on_chip.board.board());
-            refuse_for_chip(model, args, &options, on_chip.strict.then_some(&config))?;
-            AnyMachine::Chip(Box::new(OnChip::new(open(on_chip, config)?, on_chip.strict)))
+            let dispatch = match on_chip.dispatch {
+                Some(DispatchName::Slow) => Dispatch::Slow,
+                Some(DispatchName::Fast) | None => Dispatch::Fast,
+            };
+            let config = DeviceConfig { dispatch, ..DeviceConfig::new(on_chip.board.board()) };
+            let devices = devices_for(model, args, &options, on_chip.strict.then_some(&config))?;
+            let open = || Ok::<_, Failure>(OnChip::new(open(on_chip, config)?, on_chip.strict));
+            let chip = Chips::new(open()?, (1..devices).map(|_| open()).collect::<Outcome<_>>()?);
+            AnyMachine::Chip(Box::new(match compare {
+                None => Beside::alone(chip),
+                Some(with) => Beside::compared(chip, with.feed(), model),
+            }))
         }
         Some(EngineName::Native) | None => {
             if let Some(option) = on_chip.given() {
                 return Err(Failure::option(option, " is for --engine chip"));
+            }
+            if compare.is_some() {
+                return Err(Failure::option("--compare", " is for --engine chip"));
             }
             AnyMachine::Native(Native)
         }
@@ -166,23 +281,28 @@ pub fn session<'m>(
     tilework_engine::Session::on(model, options, machine).map_err(run::refusal)
 }
 
-/// Refuses what the chip does not run: programs for several devices, and with the configuration of
-/// a device operations that it has no program for. What cannot run at all is told later.
-fn refuse_for_chip(model: &Model, args: &ModelArgs, options: &Options, strict: Option<&DeviceConfig>) -> Outcome<()> {
-    let Ok(mut session) = Engine::native(options.clone()).session(model) else { return Ok(()) };
-    let Ok(program) = super::choose(&session, args.entry.as_deref()) else { return Ok(()) };
-    if session.mesh(program).is_ok_and(|mesh| mesh.devices() > 1) {
-        let why = "the program is for several devices, which run in host arithmetic only, so far";
-        return Err(Failure::option("--engine", format_args!(" chip: {why}")));
+/// The most devices of a mesh that are simulated at once.
+const MOST_DEVICES: usize = 8;
+
+/// How many devices a program is for. Refuses what the chip does not run: programs for too many
+/// devices, and with the configuration of a device operations that it has no program for. What
+/// cannot run at all is told later.
+fn devices_for(model: &Model, args: &ModelArgs, options: &Options, strict: Option<&DeviceConfig>) -> Outcome<usize> {
+    let Ok(mut session) = Engine::native(options.clone()).session(model) else { return Ok(1) };
+    let Ok(program) = super::choose(&session, args.entry.as_deref()) else { return Ok(1) };
+    let devices = session.mesh(program).map_or(1, |mesh| mesh.devices());
+    if devices > MOST_DEVICES {
+        let why = format_args!(" chip: the program is for {devices} devices, and at most {MOST_DEVICES} are simulated");
+        return Err(Failure::option("--engine", why));
     }
-    let (Some(config), Ok(outline)) = (strict, session.outline(program)) else { return Ok(()) };
+    let (Some(config), Ok(outline)) = (strict, session.outline(program)) else { return Ok(devices) };
     let by_host = forecast(config, &outline).into_iter().filter_map(|(outline, carried)| match carried {
         Carried::Host(why) => Some(format!("{}: {why}", outline.place)),
-        Carried::Chip | Carried::Moved | Carried::Stated => None,
+        Carried::Chip | Carried::Moved | Carried::Exchanged | Carried::Stated => None,
     });
     let by_host: Vec<String> = by_host.collect();
     if by_host.is_empty() {
-        return Ok(());
+        return Ok(devices);
     }
     let shown = by_host[..by_host.len().min(super::SHOWN)].join("\n");
     let count = by_host.len();
@@ -209,8 +329,12 @@ impl RoundingName {
 impl OnChipArgs {
     /// The first of the options that was given.
     fn given(&self) -> Option<&'static str> {
-        let given =
-            [(self.board.given.is_some(), "--board"), (self.threads.is_some(), "--threads"), (self.strict, "--strict")];
+        let given = [
+            (self.board.given.is_some(), "--board"),
+            (self.dispatch.is_some(), "--dispatch"),
+            (self.threads.is_some(), "--threads"),
+            (self.strict, "--strict"),
+        ];
         given.into_iter().find_map(|(given, option)| given.then_some(option))
     }
 }

@@ -3,10 +3,13 @@
 mod args;
 mod bisect;
 mod check;
+mod compare;
 mod engine;
 mod inputs;
+mod memory;
 mod native;
 mod on_chip;
+mod repeat;
 mod run;
 mod show;
 pub mod tensors;

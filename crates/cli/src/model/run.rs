@@ -1,15 +1,18 @@
 //! `tilework run` of a compiled model.
 
 use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
+use super::compare::{self, CompareReport};
 use super::engine::{self, Session};
-use super::on_chip::ChipReport;
+use super::on_chip::{self, ChipReport};
+use super::repeat::{Repeat, repeat};
 use super::watch::{Dump, Watch, is_dump};
 use super::{choose, inputs, open, supported, tensors};
 use crate::answer::Answer;
-use crate::args::RunArgs;
+use crate::args::{EngineName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
 use crate::targets::Targets;
+use crate::trace::TraceFile;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,9 +27,13 @@ use tilework_text::plain;
 /// Runs a program of a model and reports.
 pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
+    let timeline = own.trace.as_deref().map(TraceFile::at).transpose()?;
+    if timeline.is_some() && args.engine != Some(EngineName::Chip) {
+        return Err(Failure::option("--trace", " is for --engine chip"));
+    }
     let model = open(&args.program, own.model.schema)?;
     let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
-    let mut session = engine::session(&model, &own.model, rounding, args.engine, &own.on_chip)?;
+    let mut session = engine::session(&model, &own.model, rounding, args.engine, &own.on_chip, own.compare)?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input, &own.model.shard)?;
@@ -40,33 +47,36 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     }
     let names = (0..info.outputs.len()).map(|i| format!("out{i}.npy"));
     let old = if own.dump_op.is_some() { is_result_or_dump } else { is_result };
-    let targets = Targets::new().outputs(&args.out, names).and_old(old);
+    let targets = Targets::new().outputs(&args.out, names).and_old(old).option("--trace", own.trace.as_deref());
     let read: Vec<PathBuf> = crate::inputs::files(&args.input).chain([args.program.clone()]).collect();
     targets.prepare(&read)?;
     let dump = own.dump_op.map(|which| Dump { which, folder: args.out.clone() });
-    let mut watch = Profile::new(Watch::new(program, info.operations, dump));
-    let run_started = Instant::now();
-    let ran = session.run(program, inputs, &mut watch);
-    let run_seconds = run_started.elapsed().as_secs_f64();
-    if let Some(failure) = watch.inner.failure.take() {
-        return Err(failure);
-    }
-    let mut ran = ran.map_err(failure)?;
+    let placed = session.place(program, inputs).map_err(failure)?;
+    let (mut ran, watch, runs) = repeat(&mut session, &placed, own.repeat.get(), || {
+        Profile::new(Watch::new(program, info.operations, dump.clone()))
+    })?;
     join(&session, program, &mut ran, &joins)?;
     let outputs = write_all(&ran, &args.out)?;
+    timeline.map_or(Ok(()), |file| file.write(&on_chip::timeline(session.machine())))?;
+    let compare = own.compare.and_then(|with| CompareReport::of(with, session.machine()));
+    let saved = session.machine().findings().and_then(|findings| findings.evidence.as_ref());
+    saved.map_or(Ok(()), |evidence| compare::save(evidence, &args.out))?;
+    let departed = compare.as_ref().and_then(CompareReport::failure);
     let report = ModelReport {
+        compare,
         program: info.name,
         file: args.program.display().to_string(),
         engine: session.machine().name(),
         operations: ran.operations,
         peak_bytes: ran.peak_bytes,
-        run_seconds,
+        run_seconds: runs.seconds.iter().sum(),
+        repeat: runs.report(),
         host_seconds: started.elapsed().as_secs_f64(),
         outputs,
         chip: ChipReport::of(session.machine(), own.profile),
         profile: own.profile.then(|| times(&watch)),
     };
-    Ok(Answer::new(report, ModelReport::text))
+    Ok(Answer::new(report, ModelReport::text).failing(departed))
 }
 
 /// How outputs of a program are joined, by position, as `--join` says.
@@ -147,8 +157,11 @@ pub(super) fn place(error: &RunError) -> ModelPlace {
 }
 
 /// Whether a run of a model writes results into files of this name: `out0.npy`, `out0_dev1.npy`,
-/// `changed_in0.npy`.
+/// `changed_in0.npy`, `departure_in0.npy`.
 fn is_result(name: &str) -> bool {
+    if name.starts_with("departure_") {
+        return compare::is_saved(name);
+    }
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some(rest) = name.strip_suffix(".npy") else { return false };
     let rest = rest.strip_prefix("out").or_else(|| rest.strip_prefix("changed_in"));
@@ -197,11 +210,17 @@ struct ModelReport {
     operations: u64,
     /// The most bytes of tensors alive at once.
     peak_bytes: usize,
-    /// Seconds of this machine for the program alone.
+    /// Seconds of this machine for the program alone, all runs.
     run_seconds: f64,
+    /// The first run and the others, if it ran more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeat: Option<Repeat>,
     /// The same with reading and writing of files.
     host_seconds: f64,
     outputs: BTreeMap<String, OutputFile>,
+    /// What the comparison with host arithmetic has found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compare: Option<CompareReport>,
     /// What the chip did.
     #[serde(skip_serializing_if = "Option::is_none")]
     chip: Option<ChipReport>,
@@ -261,9 +280,13 @@ impl ModelReport {
         writeln!(out, "  operations       {}", self.operations)?;
         writeln!(out, "  peak memory      {:.1} MiB of tensors", self.peak_bytes as f64 / f64::from(1 << 20))?;
         writeln!(out, "  host time        {:.3} s, {:.3} s with files", self.run_seconds, self.host_seconds)?;
+        self.repeat.as_ref().map_or(Ok(()), |repeat| repeat.text(out))?;
         for (name, output) in &self.outputs {
             let shape = crate::array::shape_text(&output.shape);
             writeln!(out, "  {name:<16} {} {shape} {}", output.dtype, output.file)?;
+        }
+        if let Some(compare) = &self.compare {
+            compare.text(out)?;
         }
         if let Some(chip) = &self.chip {
             chip.text(out)?;

@@ -1,7 +1,7 @@
 //! `tilework show`: what is in a compiled model.
 
 use super::args::ModelShowArgs;
-use super::open;
+use super::{memory, open};
 use crate::answer::{Answer, ReportForm};
 use crate::args::ShowArgs;
 use crate::failure::{Failure, Outcome};
@@ -32,6 +32,12 @@ pub fn show(args: &ShowArgs, own: &ModelShowArgs) -> Outcome<Answer> {
     if own.ops && !matches!(model.contents, Contents::Ttnn(_)) {
         let is = format_args!(" is for TTNN programs (.ttnn); {} has none", args.file.display());
         return Err(Failure::option("--ops", is));
+    }
+    if own.memory {
+        return memory::show(&model, own.board.board(), &args.file);
+    }
+    if own.board.given.is_some() {
+        return Err(Failure::option("--board", " is for --memory"));
     }
     if own.mlir && model.mlir().is_none() {
         return Err(Failure::file(&args.file, "there is no text of the compiler in it"));

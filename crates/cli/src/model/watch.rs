@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use tilework_engine::{Event, Flow, Observer, Output, Value};
 
 /// Which intermediate tensors to keep, and where.
+#[derive(Clone)]
 pub struct Dump {
     /// Which operations.
     pub which: DumpOp,
@@ -61,6 +62,10 @@ impl Observer for Watch {
         if event.depth == 0 {
             self.bar.at(event.index, event.kind().name());
         }
+    }
+
+    fn wants_results(&self, event: &Event<'_>) -> bool {
+        self.wants(event)
     }
 
     fn after(&mut self, event: &Event<'_>, outputs: &[Output<'_>]) -> Flow {

@@ -66,8 +66,8 @@ pub(crate) enum Bound {
     Input(usize),
 }
 
-/// A traced call. On a device, its commands are recorded in the first run and replayed later.
-/// Without a device, the recording program runs each time, as it also computes.
+/// A traced call. Its commands are recorded in the first run and replayed later by a machine that
+/// can; else the recording program runs each time, as it also computes.
 #[derive(Clone, Debug)]
 pub(crate) struct TracedCall {
     /// Makes the tensors that the trace works on: takes the inputs that are on the device, returns
@@ -78,6 +78,8 @@ pub(crate) struct TracedCall {
     pub(crate) capture: usize,
     /// Which inputs are on the device.
     pub(crate) on_device: Vec<bool>,
+    /// Whether there is a trace for each value of some inputs.
+    pub(crate) keyed: bool,
 }
 
 impl Call<'_> {
@@ -165,6 +167,7 @@ pub(super) fn traced<'m>(op: &'m CaptureOrExecuteTraceOp, lowering: &mut Lowerin
         allocate: op.allocate_slots_program_id as usize,
         capture: op.capture_program_id as usize,
         on_device: op.inputs.iter().enumerate().map(on_device).collect(),
+        keyed: !op.trace_key_input_indices.is_empty(),
     };
     called(&op.inputs, &op.outputs, Call::Traced(call), lowering)
 }

@@ -7,7 +7,7 @@ use tilework_ops::Tensor;
 
 use crate::describe::Stated;
 use crate::error::{Reason, RunError, Subject};
-use crate::lower::{Bound, Call, Loop, LoopCount, TracedCall};
+use crate::lower::{Bound, Call, Loop, LoopCount};
 use crate::machine::{Held, Machine};
 use crate::plan::{Planned, Step};
 use crate::run::pool::Pool;
@@ -44,34 +44,42 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
 }
 
 /// An operation that calls other programs.
-struct Caller<'c, 'r, 'm, M: Machine> {
-    runner: &'c mut Runner<'r, 'm, M>,
-    planned: &'c Planned<'m>,
-    step: &'c Step<'m>,
+pub(super) struct Caller<'c, 'r, 'm, M: Machine> {
+    pub(super) runner: &'c mut Runner<'r, 'm, M>,
+    pub(super) planned: &'c Planned<'m>,
+    pub(super) step: &'c Step<'m>,
     depth: usize,
 }
 
 impl<M: Machine> Caller<'_, '_, '_, M> {
     /// Tensors in the element types that a program states for its inputs.
-    fn fitted(&mut self, program: usize, values: Vec<Value<M::Tensor>>) -> Result<Vec<Value<M::Tensor>>, RunError> {
+    pub(super) fn fitted(
+        &mut self,
+        program: usize,
+        values: Vec<Value<M::Tensor>>,
+    ) -> Result<Vec<Value<M::Tensor>>, RunError> {
         let Some(planned) = self.runner.plan.get(program) else { return Ok(values) };
         values.iter().zip(&planned.program.inputs).map(|(value, input)| self.kept(value, input)).collect()
     }
 
     /// A value in the element type that such a tensor has while the program runs.
-    fn kept(&mut self, value: &Value<M::Tensor>, tensor: &TensorRef) -> Result<Value<M::Tensor>, RunError> {
+    pub(super) fn kept(&mut self, value: &Value<M::Tensor>, tensor: &TensorRef) -> Result<Value<M::Tensor>, RunError> {
         let Ok(stated) = Stated::of(&tensor.desc) else { return Ok(value.clone()) };
         let dtype = stated.under(self.runner.options.rounding).dtype;
         let cast = value.try_map(|held| self.runner.machine.cast(held, dtype, tensor));
         cast.map_err(|reason| self.failed(reason))
     }
 
-    fn run(&mut self, program: usize, inputs: Vec<Value<M::Tensor>>) -> Result<Finished<M::Tensor>, RunError> {
+    pub(super) fn run(
+        &mut self,
+        program: usize,
+        inputs: Vec<Value<M::Tensor>>,
+    ) -> Result<Finished<M::Tensor>, RunError> {
         let (planned, step) = (self.planned, self.step);
         self.runner.program(program, inputs, self.depth).map_err(|error| error.called_from(planned.place(step)))
     }
 
-    fn failed(&self, reason: Reason) -> RunError {
+    pub(super) fn failed(&self, reason: Reason) -> RunError {
         RunError::new(Subject::Operation(self.planned.place(self.step)), reason)
     }
 
@@ -166,31 +174,5 @@ impl<M: Machine> Caller<'_, '_, '_, M> {
         }
         let count = (limit - first).max(0) + step - 1;
         Ok(u64::try_from(count / step).unwrap_or(u64::MAX))
-    }
-
-    fn traced(&mut self, by: &TracedCall, given: Vec<Value<M::Tensor>>) -> Result<Finished<M::Tensor>, RunError> {
-        let of = |device: bool| given.iter().zip(&by.on_device).enumerate().filter(move |(_, (_, on))| **on == device);
-        let resident = of(true).map(|(_, (value, _))| value.clone()).collect();
-        let mut slots = self.run(by.allocate, resident)?.outputs;
-        // Inputs that are on the device are their own slots.
-        for (position, (value, _)) in of(true) {
-            slots[position] = value.clone();
-        }
-        let staged: Vec<Value<M::Tensor>> = of(false).map(|(_, (value, _))| value.clone()).collect();
-        let before = staged.len();
-        let taken = self.fitted(by.capture, staged.into_iter().chain(slots.iter().cloned()).collect())?;
-        let finished = self.run(by.capture, taken)?;
-        let mut changed = BTreeMap::new();
-        for (position, value) in finished.changed {
-            let Some(slot) = position.checked_sub(before) else { continue };
-            if by.on_device.get(slot) == Some(&true) {
-                changed.insert(slot, value.clone());
-            }
-            slots[slot] = value;
-        }
-        let results = slots.split_off(given.len());
-        let stated = results.iter().zip(&self.step.writes);
-        let outputs = stated.map(|(value, write)| self.kept(value, write.tensor)).collect::<Result<_, _>>()?;
-        Ok(Finished { outputs, changed })
     }
 }

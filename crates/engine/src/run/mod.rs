@@ -3,9 +3,12 @@
 
 mod calls;
 mod pool;
+mod trace;
 
 use std::collections::{BTreeMap, HashMap};
 
+use tilework_model::ttnn::types::StorageType;
+use tilework_model::ttnn::{Op, TensorRef};
 use tilework_ops::mesh::Mesh;
 use tilework_ops::{self as ops, Tensor};
 
@@ -13,7 +16,7 @@ use crate::cache::Cache;
 use crate::describe::Stated;
 use crate::error::{Reason, RunError, Subject};
 use crate::ledger::Ledger;
-use crate::lower::{Action, Args, Write};
+use crate::lower::{Action, Args, Collective, Write};
 use crate::machine::{How, Machine, Work};
 use crate::observe::{Event, Flow, Observer, Output};
 use crate::plan::{Plan, Planned, Step, role};
@@ -21,6 +24,7 @@ use crate::session::Options;
 use crate::value::Value;
 
 use pool::Pool;
+pub(crate) use trace::Traces;
 
 /// Result of a program.
 pub(crate) struct Finished<T> {
@@ -35,6 +39,9 @@ pub(crate) struct Runner<'r, 'm, M: Machine> {
     pub(crate) options: &'r Options,
     pub(crate) machine: &'r mut M,
     pub(crate) cache: &'r mut Cache<M::Tensor>,
+    pub(crate) traces: &'r mut Traces<M::Tensor>,
+    /// The trace that was recorded last, until the call that it is of keeps it.
+    pub(crate) recorded: Option<u64>,
     pub(crate) observer: &'r mut dyn Observer,
     pub(crate) ledger: Ledger,
     /// Number of operations and loop iterations that began.
@@ -94,10 +101,26 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
                 pool.free(tensor.global_id, &mut self.ledger);
             }
             self.write(step, results, pool).map_err(failed)?;
+            self.trace(step).map_err(failed)?;
             let after = Event { live_bytes: self.ledger.live(), ..event };
             if self.tell(&after, step, pool).map_err(failed)? == Flow::Stop {
                 return Err(failed(Reason::Stopped));
             }
+        }
+        Ok(())
+    }
+
+    /// Tells the machine where a trace begins and ends.
+    fn trace(&mut self, step: &Step<'m>) -> Result<(), Reason> {
+        match step.operation.op {
+            Op::BeginTraceCapture(_) => self.machine.begin_trace()?,
+            Op::EndTraceCapture(_) => {
+                if let Some(before) = self.recorded.take() {
+                    self.machine.release(before)?;
+                }
+                self.recorded = self.machine.end_trace()?;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -144,7 +167,7 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
         let values: Option<Vec<&Value<M::Tensor>>> =
             step.reads.iter().map(|tensor| pool.get(tensor.global_id)).collect();
         let values = values.ok_or_else(|| Reason::Value("an operand is missing".into()))?;
-        let devices = devices(mesh, &values)?;
+        let devices = self.devices(mesh, step, &values)?;
         match &step.action {
             Action::Compute(function) => {
                 self.room(step, devices)?;
@@ -156,19 +179,39 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
             }
             Action::Collective(function) => {
                 self.room(step, mesh.devices())?;
-                let given: Vec<Value> = values.iter().map(|value| self.give(value)).collect::<Result<_, _>>()?;
-                let results = function(&given.iter().collect::<Vec<_>>())?;
-                let finished = |(index, value): (usize, &Value)| {
-                    value.try_map(|tensor| {
-                        let tensor = finish(tensor.clone(), step, index)?;
-                        self.machine.take(tensor, step.writes[index].tensor)
-                    })
-                };
-                results.iter().take(step.writes.len()).enumerate().map(finished).collect()
+                self.machine.begin_exchange(event);
+                let exchanged = self.exchange(function, step, &values, mesh);
+                self.machine.end_exchange();
+                exchanged
             }
             Action::Pass { dtype } => self.each_device(event, step, &values, devices, || How::Pass(*dtype)),
             Action::Free | Action::Say(_) | Action::Nothing | Action::Call(_) => Ok(Vec::new()),
         }
+    }
+
+    /// Results of an operation of all devices, through arrays of the host.
+    fn exchange(
+        &mut self,
+        function: &Collective<'m>,
+        step: &Step<'m>,
+        values: &[&Value<M::Tensor>],
+        mesh: Mesh,
+    ) -> Result<Vec<Value<M::Tensor>>, Reason> {
+        let given: Vec<Value> = values.iter().map(|value| self.give(value)).collect::<Result<_, _>>()?;
+        let results = function(&given.iter().collect::<Vec<_>>())?;
+        let finished = |(index, value): (usize, &Value)| {
+            let value = value.try_map(|tensor| finish(tensor.clone(), step, index))?;
+            take(self.machine, &value, step.writes[index].tensor, mesh)
+        };
+        results.iter().take(step.writes.len()).enumerate().map(finished).collect()
+    }
+
+    /// Number of devices that an operation computes on: one if all have the same tensors, unless
+    /// they are machines of their own and get a result.
+    fn devices(&self, mesh: Mesh, step: &Step<'m>, values: &[&Value<M::Tensor>]) -> Result<usize, Reason> {
+        let on_device = step.writes.iter().any(|write| write.tensor.desc.storage() == StorageType::Device);
+        let devices = devices(mesh, values)?;
+        Ok(if self.machine.has_devices() && on_device { mesh.devices() } else { devices })
     }
 
     /// Has an operation carried out on each device.
@@ -184,6 +227,7 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
         for device in 0..devices {
             let made = self.machine.operate(&Work {
                 event,
+                device,
                 reads: &step.reads,
                 operands: values.iter().map(|value| value.on(device)).collect(),
                 results: step.writes.iter().map(Into::into).collect(),
@@ -219,6 +263,20 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
         }
         Ok(())
     }
+}
+
+/// Arrays as a machine's tensors: on devices that are machines of their own one for each.
+pub(crate) fn take<M: Machine>(
+    machine: &mut M,
+    value: &Value,
+    described: &TensorRef,
+    mesh: Mesh,
+) -> Result<Value<M::Tensor>, Reason> {
+    let spread = machine.has_devices() && described.desc.storage() == StorageType::Device;
+    let count = if spread { mesh.devices() } else { value.count() };
+    let taken = (0..count).map(|device| machine.take_on(device, value.on(device).clone(), described));
+    let taken = taken.collect::<Result<Vec<_>, _>>()?;
+    Value::shards(taken).ok_or_else(|| Reason::Value("a mesh without devices".into()))
 }
 
 /// Number of devices that an operation computes on: one if all have the same tensors.

@@ -138,7 +138,7 @@ impl<C: HostLink> Device<C> {
         match &mut self.launcher {
             Some(launcher) => {
                 let prepared = launcher.prepare(program, self.memory.l1())?;
-                self.enqueue_launch(&prepared)?;
+                self.enqueue_launch(&prepared, None)?;
             }
             None => self.enqueue_plain(program)?,
         }
@@ -159,19 +159,24 @@ impl<C: HostLink> Device<C> {
         self.begin()?;
         let launcher = self.launcher.as_ref().ok_or(RuntimeError::NoCache)?;
         launcher.place_cbs(prepared, self.memory.l1())?;
-        self.enqueue_launch(prepared)?;
+        self.enqueue_launch(prepared, None)?;
         if blocking == Blocking::Yes { self.finish_queue() } else { Ok(()) }
     }
 
     /// Puts a launch into the queue. Its end is waited for by the next launch, or by
-    /// [`Device::settle`], which must come before anything else is put into the queue.
-    fn enqueue_launch(&mut self, prepared: &Prepared) -> Result<(), RuntimeError> {
+    /// [`Device::settle`], which must come before anything else is put into the queue. The
+    /// dispatcher writes its clock to the slots `stamps` before and after it.
+    pub(super) fn enqueue_launch(
+        &mut self,
+        prepared: &Prepared,
+        stamps: Option<(u32, u32)>,
+    ) -> Result<(), RuntimeError> {
         let sub = self.meet(prepared.name(), &prepared.plain_layout().cores)?;
         self.turn_launcher(self.at, sub)?;
         let Some(launcher) = &mut self.launcher else { return Err(RuntimeError::NoCache) };
         let Some(queue) = &mut self.queue else { return Err(RuntimeError::NoQueue) };
         let tag = queue.begin_program();
-        let launch = Launch { tag: Some(usize_of(tag)), ..Launch::default() };
+        let launch = Launch { tag: Some(usize_of(tag)), stamps, ..Launch::default() };
         let launched = launcher.launch(prepared, &launch)?;
         self.tell_prepared((self.at, tag), prepared, &launched.layout);
         let running = Running::new(prepared.program(), launched.layout);

@@ -23,6 +23,7 @@ mod start;
 mod sub_device;
 mod tensor;
 mod tilize;
+mod timed;
 mod trace;
 mod transfer;
 
@@ -38,6 +39,7 @@ pub(crate) use start::queue_kernels_at;
 pub use start::{load_tiles, start_queue_kernels};
 use sub_device::SubDevices;
 pub use sub_device::{SubDevice, SubDeviceError, SubDeviceId};
+pub use timed::TimeSlot;
 
 use crate::RuntimeError;
 use crate::cache::{CacheCounts, Launcher};

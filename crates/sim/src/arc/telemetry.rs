@@ -105,7 +105,9 @@ fn units(gone: Harvesting, translated: bool) -> Vec<(u16, u32)> {
     let (trained, temperatures) = banks.fold((0, [0; DRAM_BANKS / 2]), |(trained, mut temperatures), bank| {
         let both = GDDR_CELSIUS << 8 | GDDR_CELSIUS;
         temperatures[bank / 2] |= both << (bank % 2 * 16);
-        (trained | 1 << (2 * bank), temperatures)
+        // Training is complete, and from bit 16 on the self test of the memory (`telemetry.c`,
+        // `bist.complete`), which bundles report from 19.7.0 on: tt-umd waits for both.
+        (trained | 0x1_0001 << (2 * bank), temperatures)
     });
     // Two bits per PCIe tile; 1 means endpoint.
     let pcie = if PCIE_PHYSICAL.x == grid::PCIE_TILES[0].x { 1 } else { 1 << 2 };

@@ -1,13 +1,13 @@
 //! Host memory that the device can reach.
 //!
 //! A driver pins pages and gets a NoC address for them; that address has bit 60 set (tt-kmd
-//! `ioctl.h`). Here an address is always the part below bit 60, after the controller's address
+//! `ioctl.h`). Here an address is always the part below bit 58 (`outbound.rs`), after the controller's address
 //! translation. Accesses outside the pinned regions are faults: on a real host, an IOMMU would stop
 //! them at best. A host that is another program with memory of its own provides a [`HostBus`],
 //! which then serves all addresses outside the pinned regions.
 
+use super::outbound::ADDRESS_BITS;
 use crate::{Fault, FaultClass};
-use tilework_abi::noc::PCIE_HOST_BIT;
 
 const READ: &str = "tenstorrent/tt-kmd, ioctl.h";
 
@@ -63,14 +63,14 @@ impl HostMemory {
     /// is pinned already is emptied: its host starts anew.
     ///
     /// # Errors
-    /// An empty region, one that reaches bit 60, or one that overlaps another; too little memory.
+    /// An empty region, one that reaches bit 58, or one that overlaps another; too little memory.
     pub(crate) fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
         let refuse = |why: &str| {
             let what = format!("{len} bytes of host memory cannot be pinned: {why}");
             Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ).at_addr(base))
         };
-        let Some(end) = base.checked_add(len as u64).filter(|&end| end <= PCIE_HOST_BIT) else {
-            return refuse("the region reaches bit 60 of the address");
+        let Some(end) = base.checked_add(len as u64).filter(|&end| end <= 1 << ADDRESS_BITS) else {
+            return refuse("the region reaches bit 58 of the address");
         };
         if len == 0 {
             return refuse("the region is empty");

@@ -1,9 +1,9 @@
 //! The PCIe tile: host access to the chip, and device access to host memory.
 //!
 //! It handles three kinds of traffic. **Host accesses** to a BAR become NoC packets through the TLB
-//! ([`windows`]). **Device accesses** to NoC addresses with bit 60 set reach [`HostMemory`] through
-//! the address translation (`iatu.rs`). **Answers** to host reads return to the host. Blackhole has
-//! no page for this tile; WormholeB0/PCIExpressTile applies except for sizes and addresses (see
+//! ([`windows`]). **Device accesses** to NoC addresses of the host (`outbound.rs`) reach
+//! [`HostMemory`], those with bit 60 set through the address translation (`iatu.rs`). **Answers**
+//! to host reads return to the host. Blackhole has no page for this tile; WormholeB0/PCIExpressTile applies except for sizes and addresses (see
 //! [`tilework_abi::tlb`]).
 //!
 //! TLB registers take effect in the order of the host's accesses: a register changes at the call,
@@ -13,6 +13,7 @@
 
 mod iatu;
 mod memory;
+mod outbound;
 #[cfg(test)]
 mod tests;
 pub(crate) mod windows;
@@ -32,8 +33,9 @@ use crate::pipe::Pipe;
 use crate::probe::RequestId;
 use crate::{Cycle, Fault, FaultClass, NEVER, Node, timing};
 use iatu::Iatu;
+use outbound::{Outbound, outbound};
 use tilework_abi::grid::Site;
-use tilework_abi::noc::{MAX_PACKET_BYTES, PCIE_HOST_BIT};
+use tilework_abi::noc::MAX_PACKET_BYTES;
 use tilework_abi::tlb;
 use tilework_abi::tlb::Ordering;
 use windows::{NocTarget, READ, Target, Tiles, Windows};
@@ -198,7 +200,7 @@ impl Pcie {
     /// Makes `len` bytes of host memory, all zero, visible at NoC address `base` (without bit 60).
     ///
     /// # Errors
-    /// An empty region, one that reaches bit 60, or one that overlaps another.
+    /// An empty region, one that reaches bit 58, or one that overlaps another.
     pub(crate) fn pin(&mut self, base: u64, len: usize) -> Result<(), Fault> {
         self.memory.pin(base, len)
     }
@@ -462,13 +464,13 @@ impl Pcie {
                     );
                     return Ok(());
                 }
-                let addr = self.iatu.translate(host_address(addr)?, len as usize)?;
+                let addr = self.host_address(addr, len as usize)?;
                 self.memory.check(addr, len as usize)?;
                 let event = Event::Sample(Sample { noc: packet.noc, id: packet.id, addr, len, reply });
                 self.events.push(at + timing::PCIE_MEMORY_ONE_WAY, event);
             }
             Body::WriteRequest { addr, data, mask, reply } => {
-                let addr = self.iatu.translate(host_address(addr)?, data.len())?;
+                let addr = self.host_address(addr, data.len())?;
                 self.memory.check(addr, data.len())?;
                 let passed = self.to_host.serve(at, wire_bytes(data.len()));
                 self.bytes_to_host += data.len() as u64;
@@ -560,6 +562,21 @@ impl Pcie {
         Ok(())
     }
 
+    /// The bus address of `len` bytes that a packet accesses at the NoC address `addr`.
+    fn host_address(&self, addr: u64, len: usize) -> Result<u64, Fault> {
+        let Outbound { addr: low, translated } = outbound(addr)?;
+        if translated {
+            return self.iatu.translate(low, len);
+        }
+        if self.memory.has_bus() {
+            return Ok(low);
+        }
+        // Such a host knows its memory by NoC addresses only; on a card, this address is another's.
+        let what = "a bus address of the host (bits 63..60 of the NoC address are 0), where only NoC addresses (bits \
+                    63..60 are 1) are pinned";
+        Err(Fault::new(FaultClass::MissingSpecification, what, READ).at_addr(addr))
+    }
+
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {
             Event::Arrive(packet) => {
@@ -585,15 +602,6 @@ impl Pcie {
                 Ok(())
             }
         }
-    }
-}
-
-/// The part below bit 60 of a NoC address of host memory.
-fn host_address(addr: u64) -> Result<u64, Fault> {
-    const WHAT: &str = "a NoC address of the PCIe tile outside host memory (bits 63..60 must be 1)";
-    match addr ^ PCIE_HOST_BIT {
-        low if low < PCIE_HOST_BIT => Ok(low),
-        _ => Err(Fault::new(FaultClass::MissingSpecification, WHAT, READ).at_addr(addr)),
     }
 }
 

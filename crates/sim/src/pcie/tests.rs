@@ -224,11 +224,42 @@ fn the_device_reads_and_writes_pinned_memory_up_to_its_edges() {
         p.deliver(7, from_core(Body::ReadRequest { addr: addr | HOST, len: 4, reply: REPLY }));
         assert_eq!(run(&mut p).unwrap_err().site.addr, Some(addr));
     }
-    for addr in [BASE, 0xF800_0000_0000_0000, HOST << 1] {
+    for addr in [BASE, HOST << 2, HOST << 1] {
         let mut p = tile();
         p.deliver(7, write(addr, None));
         assert_eq!(run(&mut p).unwrap_err().class, FaultClass::MissingSpecification);
     }
+}
+
+/// A host's own memory, which keeps what was written, by bus address.
+#[derive(Clone, Default)]
+struct Bus(std::sync::Arc<std::sync::Mutex<Vec<(u64, Vec<u8>)>>>);
+
+impl HostBus for Bus {
+    fn read(&self, addr: u64, out: &mut [u8]) {
+        out.fill(addr as u8);
+    }
+    fn write(&self, addr: u64, data: &[u8]) {
+        self.0.lock().unwrap().push((addr, data.to_vec()));
+    }
+}
+
+#[test]
+fn a_bus_address_without_bit_60_reaches_the_host_past_the_address_translation() {
+    let mut p = tile();
+    let bus = Bus::default();
+    p.host_memory_mut().attach(Box::new(bus.clone()));
+    // Region 0 of the address translation: 1 MiB at zero to 7 GiB.
+    for (at, value) in [(0x14, 0xC000_0000), (0x18, 1), (0x10, 0xF_FFFF), (4, 1 << 31)] {
+        p.host_write(0, Bar::Bar2, 0x1000 + at, &u32::to_le_bytes(value)).unwrap();
+    }
+    let write = |addr| from_core(Body::WriteRequest { addr, data: Data::from([9; 4]), mask: None, reply: None });
+    for addr in [0x40, HOST | 0x40, 1 << 58 | 0x40, HOST | 1 << 58 | 0x40, 0x10_8000_0000] {
+        p.deliver(2000, write(addr));
+        run(&mut p).unwrap();
+    }
+    let seen: Vec<_> = bus.0.lock().unwrap().iter().map(|&(addr, _)| addr).collect();
+    assert_eq!(seen, [0x40, 0x1_C000_0040, 0x40, 0x1_C000_0040, 0x10_8000_0000]);
 }
 
 #[test]
@@ -303,7 +334,7 @@ fn regions_are_pinned_once() {
     assert!(p.pin(BASE + 0xFFF, 1).is_err(), "overlaps");
     assert!(p.pin(BASE - 1, 2).is_err(), "overlaps");
     assert!(p.pin(0, 0).is_err(), "empty");
-    assert!(p.pin((1 << 60) - 1, 2).is_err(), "reaches bit 60");
+    assert!(p.pin((1 << 58) - 1, 2).is_err(), "reaches bit 58");
     p.pin(BASE + 0x1000, 8).unwrap();
     assert!(p.host_memory().check(BASE + 0xFFC, 8).is_err(), "two regions are not one");
     // The same region again is empty; others keep what they hold.

@@ -1,0 +1,165 @@
+//! `tilework card`: runs a program that knows only a real card on a simulated one.
+//!
+//! The command makes a folder with the files of the card in `/dev` and `/sys`, from the telemetry of
+//! such a chip, and a copy of the library of the crate `preload`, which the dynamic linker loads
+//! before the program.
+
+use crate::answer::{self, ReportForm, Subject};
+use crate::args::{CardArgs, CardClock};
+use crate::failure::{Failure, Outcome};
+use crate::files;
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
+use tilework_abi::board::Board;
+use tilework_abi::simlib::text_of;
+use tilework_abi::tlb::Bar;
+use tilework_kmd::{Card, telemetry, tree};
+use tilework_sim::{Chip, ChipConfig};
+
+/// The chip whose telemetry the files show.
+struct Asked(Chip);
+
+impl Card for Asked {
+    fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) {
+        if self.0.bar_read(bar, offset, out).is_err() {
+            out.fill(0xFF);
+        }
+    }
+    fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+        // A wrong access would be a defect; the telemetry is then empty.
+        let _ = self.0.bar_write(bar, offset, data);
+    }
+    fn reset(&mut self) {}
+}
+
+/// Runs the program and ends as it does.
+pub fn run(args: &CardArgs) -> ExitCode {
+    match start(args) {
+        Ok(status) => exit_code(status),
+        Err(failure) => {
+            let subject = Subject { kind: "card", command: "card", form: ReportForm::Text };
+            answer::finish(subject, Err(failure))
+        }
+    }
+}
+
+/// The program's exit code; 128 and its number for a signal, as shells have it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    #[cfg(unix)]
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let signal = None;
+    let code = status.code().or(signal.map(|signal: i32| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn start(args: &CardArgs) -> Outcome<ExitStatus> {
+    let Some(library) = tilework_card::preload() else {
+        return Err(Failure::usage(
+            "this command has no card for programs: there is one on Linux on x86-64 with the GNU C library, in a \
+             command that was built from its repository",
+        ));
+    };
+    let [program, rest @ ..] = &args.command[..] else { return Err(Failure::usage("no program was named")) };
+    if let Some(path) = found(program) {
+        refuse_static(&path)?;
+    }
+    let failed = |error: std::io::Error| Failure::usage(format!("the folder of the card cannot be made: {error}"));
+    let folder = tempfile::Builder::new().prefix("tilework-card-").tempdir().map_err(failed)?;
+    let root = folder.path().canonicalize().map_err(failed)?;
+    write_files(args.board, &root).map_err(failed)?;
+    let file = root.join("libtilework_card.so");
+    std::fs::write(&file, library).map_err(failed)?;
+    let clock = match args.clock {
+        CardClock::Lazy => "lazy",
+        CardClock::Free => "free",
+    };
+    let mut child = Command::new(program);
+    child
+        .args(rest)
+        .env("LD_PRELOAD", preloads(&file))
+        .env("TILEWORK_CARD_ROOT", &root)
+        .env("TILEWORK_CARD_BOARD", String::from_utf8_lossy(&text_of(args.board)).into_owned())
+        .env("TILEWORK_CARD_CLOCK", clock);
+    child.status().map_err(|error| Failure::usage(format!("{} cannot be started: {error}", program.display())))
+}
+
+/// The library before those that the user loads already.
+fn preloads(file: &Path) -> OsString {
+    let mut all = file.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
+
+#[cfg(unix)]
+fn write_files(board: Board, root: &Path) -> std::io::Result<()> {
+    let chip = Chip::new(ChipConfig::new(board)).map_err(std::io::Error::other)?;
+    tilework_kmd::write_tree(&tree(board, &telemetry(&mut Asked(chip))), root)
+}
+
+#[cfg(not(unix))]
+fn write_files(_board: Board, _root: &Path) -> std::io::Result<()> {
+    Err(std::io::ErrorKind::Unsupported.into())
+}
+
+/// The file of a program, as the system finds it.
+fn found(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return Some(path.to_owned());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|file| file.is_file())
+}
+
+/// Refuses an ELF file without an interpreter: no dynamic linker would load the library.
+fn refuse_static(path: &Path) -> Outcome<()> {
+    /// Bytes that hold the program headers of any linker.
+    const HEAD: u64 = 64 << 10;
+    // What is no file that can be read is told when it is started.
+    let Ok((file, _)) = files::open_within(path, u64::MAX, "the program") else { return Ok(()) };
+    let mut bytes = Vec::new();
+    if file.take(HEAD).read_to_end(&mut bytes).is_err() {
+        return Ok(());
+    }
+    if is_static(&bytes) {
+        let what = "is statically linked, and the card's library cannot be loaded into it";
+        return Err(Failure::file(path, what));
+    }
+    Ok(())
+}
+
+/// Whether the head of a file is that of an ELF program of 64 bits without `PT_INTERP` (gABI 4.1).
+fn is_static(head: &[u8]) -> bool {
+    let half = |at: usize| head.get(at..at + 2).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])));
+    let word = |at: usize| head.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    if !head.starts_with(b"\x7fELF\x02") {
+        return false;
+    }
+    let (Some(table), Some(size), Some(count)) = (word(0x20), half(0x36), half(0x38)) else { return false };
+    let Ok(table) = usize::try_from(table) else { return false };
+    const INTERPRETER: u32 = 3;
+    let mut kinds = (0..count).filter_map(|index| word(table.checked_add(index * size)?));
+    count > 0 && !kinds.any(|kind| kind == INTERPRETER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_elf_file_without_an_interpreter_is_static() {
+        let mut head = vec![0; 0x40 + 2 * 56];
+        head[..5].copy_from_slice(b"\x7fELF\x02");
+        (head[0x20], head[0x36], head[0x38]) = (0x40, 56, 2);
+        (head[0x40], head[0x40 + 56]) = (1, 2);
+        assert!(is_static(&head));
+        head[0x40 + 56] = 3;
+        assert!(!is_static(&head) && !is_static(b"#!/bin/sh") && !is_static(&head[..20]));
+    }
+}

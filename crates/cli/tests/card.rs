@@ -1,0 +1,46 @@
+//! `tilework card`: how it starts programs and how it ends.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::process::{Command, Output};
+
+fn card(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilework")).arg("card").args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_program_finds_the_files_of_the_card() {
+    let script = "ls /dev/tenstorrent; test -c /dev/tenstorrent/0 && echo device; \
+                  cat '/sys/class/tenstorrent/tenstorrent!0/tt_card_type' /sys/bus/pci/devices/0000:01:00.0/vendor \
+                  /sys/module/tenstorrent/version";
+    let output = card(&["--board", "p100", "--", "bash", "-c", script]);
+    assert_eq!(text(&output.stdout), "0\ndevice\np100a\n0x1e52\n2.10.1\n", "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_exit_code_is_the_programs() {
+    assert_eq!(card(&["--", "sh", "-c", "exit 7"]).status.code(), Some(7));
+    assert_eq!(card(&["--", "sh", "-c", "kill -TERM $$"]).status.code(), Some(128 + 15));
+}
+
+#[test]
+fn programs_that_cannot_be_served_are_refused() {
+    let output = card(&["--", "/no/such/program"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cannot be started"), "{}", text(&output.stderr));
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("main.c"), folder.path().join("main"));
+    std::fs::write(&source, "int main(void) { return 0; }").unwrap();
+    match Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).output() {
+        Ok(made) if made.status.success() => {
+            let output = card(&["--", program.to_str().unwrap()]);
+            assert_eq!(output.status.code(), Some(2));
+            assert!(text(&output.stderr).contains("statically linked"), "{}", text(&output.stderr));
+        }
+        _ => println!("a static program is left out: cc -static does not make one"),
+    }
+}

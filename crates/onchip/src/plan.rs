@@ -1,0 +1,99 @@
+//! Who carries an operation out, and how: by the descriptions of its tensors alone.
+
+use tilework_engine::Outline;
+use tilework_model::ttnn::{Op, TensorRef};
+use tilework_ops::DType;
+use tilework_runtime::DeviceConfig;
+use tilework_runtime::tensor::{Layout, TensorDesc, TensorSpec};
+
+use crate::describe::{self, Wanted};
+use crate::families;
+use crate::placed::{Place, Placed};
+use crate::recipe::{Recipe, Site, Task};
+use crate::record::Carried;
+use crate::shards;
+
+/// Who would carry out the operations of a program on a device that is opened so.
+pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Vec<(&'o Outline<'m>, Carried)> {
+    let site = Site::of(config);
+    let carried = outline.iter().filter(|outline| outline.carried);
+    carried.map(|outline| (outline, foreseen(outline, &site))).collect()
+}
+
+/// The recipe of an operation and what its results are, or why the host computes it. Without
+/// operands, one cannot be brought to the device.
+pub(crate) fn plan(
+    op: &Op,
+    operands: Option<&[&TensorSpec]>,
+    results: &[&TensorRef],
+    site: &Site,
+) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
+    let absent = |why: String| Carried::Host(why);
+    let mut descs = Vec::new();
+    for tensor in results {
+        match describe::wanted(&tensor.desc).map_err(absent)? {
+            Wanted::Host => return Err(Carried::Stated),
+            Wanted::Device(desc) => descs.push(desc),
+        }
+    }
+    let flat = |spec: &TensorSpec| shards::flat(spec).map(|(_, flat)| flat).map_err(absent);
+    let specs = descs.iter().map(|desc| flat(&TensorSpec::new(desc).map_err(|e| absent(e.to_string()))?));
+    let specs = specs.collect::<Result<Vec<_>, _>>()?;
+    let operands = operands.ok_or_else(|| absent("an operand that the device has no form for".into()))?;
+    let operands = operands.iter().map(|spec| flat(spec)).collect::<Result<Vec<_>, _>>()?;
+    let operands: Vec<&TensorSpec> = operands.iter().collect();
+    if let Op::Constant(_) = op {
+        return Err(Carried::Moved);
+    }
+    let task = Task { operands: &operands, results: &specs, site };
+    Ok((families::plan(op, &task).map_err(absent)?, descs))
+}
+
+/// Whether two tensors differ in their memory only, and pages can be moved from one to the other.
+pub(crate) fn moves_only(from: &TensorSpec, to: &TensorSpec) -> bool {
+    let flat = |spec| shards::flat(spec).ok().map(|(_, flat)| flat);
+    flat(from).is_some_and(|from| flat(to) == Some(from))
+}
+
+/// How an array of the host is brought to the device: in rows.
+pub(crate) fn rows_of(dtype: DType, dims: &[usize]) -> TensorDesc {
+    TensorDesc::new(dims.to_vec()).dtype(describe::held(dtype)).layout(Layout::RowMajor)
+}
+
+/// What a tensor is on the device, or will be when it is brought there.
+pub(crate) fn spec_of(placed: &Placed) -> Option<TensorSpec> {
+    match placed.place() {
+        Place::Device(tensor) => Some(tensor.spec.clone()),
+        Place::Host(array) => TensorSpec::new(&rows_of(array.dtype(), array.shape().dims())).ok(),
+    }
+}
+
+/// Who will carry an operation out.
+fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
+    let on_device = |tensor: &&TensorRef| match describe::wanted(&tensor.desc) {
+        Ok(Wanted::Device(desc)) => TensorSpec::new(&desc).ok(),
+        Ok(Wanted::Host) | Err(_) => None,
+    };
+    if outline.passes {
+        let first = |list: &[&TensorRef]| list.first().and_then(on_device);
+        match (first(&outline.reads), first(&outline.writes)) {
+            (None, None) => return Carried::Stated,
+            (None, _) | (_, None) => return Carried::Moved,
+            (Some(from), Some(to)) if from == to => return Carried::Moved,
+            (Some(from), Some(to)) if moves_only(&from, &to) => return Carried::Chip,
+            _ => {}
+        }
+    }
+    let brought = |tensor: &&TensorRef| {
+        let lengths = tensor.desc.shape.iter().map(|&n| usize::try_from(n));
+        let dims = lengths.collect::<Result<Vec<_>, _>>().ok()?;
+        TensorSpec::new(&rows_of(DType::from(tensor.desc.dtype()), &dims)).ok()
+    };
+    let reads: Option<Vec<TensorSpec>> =
+        outline.reads.iter().map(|tensor| on_device(tensor).or_else(|| brought(tensor))).collect();
+    let operands: Option<Vec<&TensorSpec>> = reads.as_ref().map(|specs| specs.iter().collect());
+    match plan(&outline.operation.op, operands.as_deref(), &outline.writes, site) {
+        Ok(_) => Carried::Chip,
+        Err(carried) => carried,
+    }
+}

@@ -1,0 +1,94 @@
+//! Loads and stores of the program's memory that fail instead of ending the process.
+//!
+//! A load or store of these functions that traps is left by the handler of `trap` for the end of
+//! the function, which then says that it failed. Words are accessed whole, as the program's own
+//! instructions would.
+
+use std::arch::global_asm;
+
+global_asm!(
+    ".pushsection .text.tilework_guarded,\"ax\",@progbits",
+    ".p2align 4",
+    "tilework_guarded_start:",
+    "tilework_guarded_1:",
+    "mov al, [rsi]",
+    "mov [rdi], al",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_2:",
+    "mov ax, [rsi]",
+    "mov [rdi], ax",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_4:",
+    "mov eax, [rsi]",
+    "mov [rdi], eax",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_8:",
+    "mov rax, [rsi]",
+    "mov [rdi], rax",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_16:",
+    "movdqu xmm0, [rsi]",
+    "movdqu [rdi], xmm0",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_any:",
+    "mov rcx, rdx",
+    "rep movsb",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_end:",
+    "tilework_guarded_failed:",
+    "mov eax, 1",
+    "ret",
+    ".popsection",
+);
+
+type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> u32;
+
+unsafe extern "C" {
+    static tilework_guarded_start: u8;
+    static tilework_guarded_end: u8;
+    static tilework_guarded_failed: u8;
+    fn tilework_guarded_1(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_2(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_4(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_8(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_16(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_any(to: *mut u8, from: *const u8, len: usize) -> u32;
+}
+
+/// Where to go on when the instruction at `rip` trapped, if it is one of these functions'.
+pub(crate) fn recovery(rip: usize) -> Option<usize> {
+    let (start, end) = (&raw const tilework_guarded_start, &raw const tilework_guarded_end);
+    (start.addr()..end.addr()).contains(&rip).then(|| (&raw const tilework_guarded_failed).addr())
+}
+
+fn copy(to: *mut u8, from: *const u8, len: usize) -> bool {
+    let function: Copy = match len {
+        1 => tilework_guarded_1,
+        2 => tilework_guarded_2,
+        4 => tilework_guarded_4,
+        8 => tilework_guarded_8,
+        16 => tilework_guarded_16,
+        _ => tilework_guarded_any,
+    };
+    // SAFETY: one side is memory of this library's with `len` bytes; an access to the other, which
+    // is the program's, that is not possible ends the function.
+    unsafe { function(to, from, len) == 0 }
+}
+
+/// Reads the program's memory at `at`. False if not all of it is there.
+#[must_use]
+pub(crate) fn load(at: usize, out: &mut [u8]) -> bool {
+    copy(out.as_mut_ptr(), std::ptr::with_exposed_provenance(at), out.len())
+}
+
+/// Writes the program's memory at `at`. False if not all of it can be written.
+#[must_use]
+pub(crate) fn store(at: usize, data: &[u8]) -> bool {
+    copy(std::ptr::with_exposed_provenance_mut(at), data.as_ptr(), data.len())
+}

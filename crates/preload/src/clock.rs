@@ -1,0 +1,265 @@
+//! The chip's time, and what the program sees of the host's.
+//!
+//! Accesses take their time on the chip by themselves. Beyond that the chip's time moves when the
+//! program sleeps, yields or looks at the clock, and, with the lazy clock, when the program has not
+//! touched the card for [`SILENCE`]: it may poll memory that the device writes, so the chip then runs
+//! to its next write of such memory. With the free clock it always runs.
+//!
+//! One access can take the simulation longer than a program allows for (tt-umd: 2 ms). What is
+//! longer than [`NOTICED`] does not count: the clocks that programs measure limits by stand still.
+
+use crate::real::real;
+use crate::state;
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Cycles of the AI clock in a microsecond.
+const CYCLES_US: u64 = 1350;
+/// How long a program is silent before the lazy clock moves.
+const SILENCE: Duration = Duration::from_millis(1);
+/// Cycles that one step of a clock takes at most, and between two looks at who waits.
+const STEP: u32 = 2_000;
+/// Steps of the lazy clock at a time.
+const LAZY_STEPS: u32 = 100;
+/// Cycles that pass when the program looks at the clock or yields.
+const LOOK: u32 = 100;
+/// The most cycles that pass for one sleep: 10 ms.
+const SLEEP_MOST: u64 = 10_000 * CYCLES_US;
+/// An access that takes longer does not count beyond it, in ns.
+const NOTICED: i64 = 300_000;
+
+thread_local! {
+    /// How deep this thread is inside of this library.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Marks this thread as inside of the library.
+pub(crate) struct Inside(());
+
+impl Inside {
+    pub(crate) fn enter() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        Self(())
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+/// Whether this thread is inside of the library.
+pub(crate) fn is_inside() -> bool {
+    DEPTH.get() > 0
+}
+
+/// How the chip's time moves besides accesses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Clock {
+    Lazy,
+    Free,
+}
+
+fn chosen() -> Clock {
+    static CLOCK: OnceLock<Clock> = OnceLock::new();
+    *CLOCK.get_or_init(|| {
+        if std::env::var_os("TILEWORK_CARD_CLOCK").is_some_and(|word| word == "free") {
+            Clock::Free
+        } else {
+            Clock::Lazy
+        }
+    })
+}
+
+/// Starts the thread of the clock.
+pub(crate) fn start() {
+    let clock = chosen();
+    let run = move || {
+        // It never ends: the process does.
+        let _inside = Inside::enter();
+        match clock {
+            Clock::Lazy => lazy(),
+            Clock::Free => free(),
+        }
+    };
+    let started = std::thread::Builder::new().name("tilework-clock".into()).spawn(run);
+    if let Err(error) = started {
+        crate::tell::say(&format!("the card has no clock: {error}"));
+    }
+}
+
+fn lazy() {
+    let mut before = u64::MAX;
+    while state::exists() {
+        std::thread::sleep(SILENCE);
+        let Some(mut state) = state::try_lock() else { continue };
+        let accesses = state.card.accesses();
+        if accesses != before || !state.driver.is_open() || state.card.is_quiet() {
+            before = accesses;
+            continue;
+        }
+        let writes = state.card.device_writes();
+        for _ in 0..LAZY_STEPS {
+            state.card.clock(STEP);
+            if state::is_awaited() || state.card.device_writes() != writes || state.card.is_quiet() {
+                break;
+            }
+        }
+    }
+}
+
+fn free() {
+    while state::exists() {
+        let idle = match state::try_lock() {
+            Some(mut state) if state.driver.is_open() => {
+                state.card.clock(STEP);
+                state.card.is_quiet()
+            }
+            _ => true,
+        };
+        if idle {
+            std::thread::sleep(Duration::from_micros(50));
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Lets cycles pass for a thread of the program, unless another has the card.
+fn pass(cycles: u32) {
+    if is_inside() || !state::exists() {
+        return;
+    }
+    if let Some(mut state) = state::try_lock()
+        && state.driver.is_open()
+        && !state.card.is_quiet()
+    {
+        state.card.clock(cycles);
+    }
+}
+
+/// Lets the time of a sleep pass.
+fn slept(time: Duration) {
+    let mut left = (time.as_nanos() as u64 / 1000).saturating_mul(CYCLES_US).min(SLEEP_MOST);
+    while left > 0 && state::exists() && !is_inside() {
+        let Some(mut state) = state::try_lock() else { return };
+        if !state.driver.is_open() || state.card.is_quiet() {
+            return;
+        }
+        let step = left.min(u64::from(STEP) * 10);
+        state.card.clock(step as u32);
+        left -= step;
+    }
+}
+
+/// Nanoseconds that accesses took and the program does not see.
+static HIDDEN: AtomicI64 = AtomicI64::new(0);
+/// The latest time that a thread was told, by clock.
+static TOLD: [AtomicI64; 2] = [AtomicI64::new(0), AtomicI64::new(0)];
+
+/// Runs an access, and hides what it takes too long.
+pub(crate) fn hide<R>(access: impl FnOnce() -> R) -> R {
+    let _inside = Inside::enter();
+    let start = Instant::now();
+    let result = access();
+    let took = i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX);
+    if took > NOTICED {
+        HIDDEN.fetch_add(took - NOTICED, Ordering::Relaxed);
+    }
+    result
+}
+
+type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> i32;
+type ClockNanosleep = unsafe extern "C" fn(libc::clockid_t, i32, *const libc::timespec, *mut libc::timespec) -> i32;
+type Nanosleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> i32;
+type Usleep = unsafe extern "C" fn(u32) -> i32;
+type Yield = unsafe extern "C" fn() -> i32;
+
+const SECOND: i64 = 1_000_000_000;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, out: *mut libc::timespec) -> i32 {
+    let real = real!(clock_gettime as ClockGettime);
+    if is_inside() || !state::exists() || out.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { real(clock, out) };
+    }
+    pass(LOOK);
+    // SAFETY: the caller's promise.
+    let result = unsafe { real(clock, out) };
+    let index = match clock {
+        libc::CLOCK_MONOTONIC => 0,
+        libc::CLOCK_MONOTONIC_RAW => 1,
+        _ => return result,
+    };
+    let hidden = HIDDEN.load(Ordering::Relaxed);
+    if result == 0 && hidden > 0 {
+        // SAFETY: the caller's place, which was just written.
+        let out = unsafe { &mut *out };
+        let now = out.tv_sec * SECOND + out.tv_nsec - hidden;
+        // It never goes back, whichever thread looks.
+        let told = TOLD[index].fetch_max(now, Ordering::Relaxed).max(now);
+        (out.tv_sec, out.tv_nsec) = (told / SECOND, told % SECOND);
+    }
+    result
+}
+
+/// A time span of the program's.
+fn span(time: *const libc::timespec) -> Duration {
+    // SAFETY: null, or the caller's promise.
+    match unsafe { time.as_ref() } {
+        Some(time) => Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, SECOND - 1) as u32),
+        None => Duration::ZERO,
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clock_nanosleep(
+    clock: libc::clockid_t,
+    flags: i32,
+    time: *const libc::timespec,
+    left: *mut libc::timespec,
+) -> i32 {
+    let real = real!(clock_nanosleep as ClockNanosleep);
+    if is_inside() || !state::exists() || time.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { real(clock, flags, time, left) };
+    }
+    let start = Instant::now();
+    // SAFETY: the caller's promise: not null.
+    let mut until = unsafe { *time };
+    if flags & libc::TIMER_ABSTIME != 0 && clock == libc::CLOCK_MONOTONIC {
+        let at = until.tv_sec * SECOND + until.tv_nsec + HIDDEN.load(Ordering::Relaxed);
+        (until.tv_sec, until.tv_nsec) = (at / SECOND, at % SECOND);
+    }
+    // SAFETY: a time of this function's, and the caller's promise.
+    let result = unsafe { real(clock, flags, &until, left) };
+    slept(start.elapsed());
+    result
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn nanosleep(time: *const libc::timespec, left: *mut libc::timespec) -> i32 {
+    // SAFETY: the caller's promise.
+    let result = unsafe { real!(nanosleep as Nanosleep)(time, left) };
+    slept(span(time));
+    result
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn usleep(time: u32) -> i32 {
+    // SAFETY: no preconditions.
+    let result = unsafe { real!(usleep as Usleep)(time) };
+    slept(Duration::from_micros(time.into()));
+    result
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sched_yield() -> i32 {
+    pass(LOOK);
+    // SAFETY: no preconditions.
+    unsafe { real!(sched_yield as Yield)() }
+}

@@ -1,0 +1,225 @@
+//! The program's registers, as the kernel has saved them.
+
+use iced_x86::Register;
+use libc::ucontext_t;
+
+/// Offset in the saved vector state of the bytes that software may use, with their first word.
+const SOFTWARE: usize = 464;
+const MAGIC: u32 = 0x4650_5853;
+/// Offset of the mask of parts that are saved and not in their initial state.
+const HEADER: usize = 512;
+/// Offset of the low halves of the vector registers.
+const XMM: usize = 160;
+
+/// Parts of the vector state (Intel SDM 1, 13.1).
+#[derive(Clone, Copy)]
+enum Part {
+    Sse = 1,
+    Avx = 2,
+    Zmm = 6,
+    HighZmm = 7,
+}
+
+/// The registers.
+pub(crate) struct Context {
+    registers: *mut libc::greg_t,
+    vector: *mut u8,
+    /// Whether more than the low halves of the vector registers is there.
+    extended: bool,
+}
+
+/// Where the kernel keeps a register, by its number in instructions.
+const PLACES: [i32; 16] = [
+    libc::REG_RAX,
+    libc::REG_RCX,
+    libc::REG_RDX,
+    libc::REG_RBX,
+    libc::REG_RSP,
+    libc::REG_RBP,
+    libc::REG_RSI,
+    libc::REG_RDI,
+    libc::REG_R8,
+    libc::REG_R9,
+    libc::REG_R10,
+    libc::REG_R11,
+    libc::REG_R12,
+    libc::REG_R13,
+    libc::REG_R14,
+    libc::REG_R15,
+];
+
+/// Offset and size of a part, as the processor says.
+fn part_place(part: Part) -> (usize, usize) {
+    use std::sync::OnceLock;
+    static PLACES: OnceLock<[(usize, usize); 8]> = OnceLock::new();
+    PLACES.get_or_init(|| {
+        std::array::from_fn(|index| {
+            let found = std::arch::x86_64::__cpuid_count(0xD, index as u32);
+            (found.ebx as usize, found.eax as usize)
+        })
+    })[part as usize]
+}
+
+impl Context {
+    /// # Safety
+    /// The context is the kernel's, and is used by nobody else.
+    pub(crate) unsafe fn new(context: *mut ucontext_t) -> Self {
+        // SAFETY: the caller's promise. The saved vector state is where the kernel says.
+        unsafe {
+            let machine = &mut (*context).uc_mcontext;
+            let vector = machine.fpregs.cast::<u8>();
+            let extended = !vector.is_null() && vector.add(SOFTWARE).cast::<u32>().read_unaligned() == MAGIC;
+            Self { registers: machine.gregs.as_mut_ptr(), vector, extended }
+        }
+    }
+
+    fn slot(&self, place: i32) -> *mut u64 {
+        // SAFETY: the places are the kernel's, all within the array.
+        unsafe { self.registers.add(place as usize).cast() }
+    }
+    fn get(&self, place: i32) -> u64 {
+        // SAFETY: see `slot`.
+        unsafe { self.slot(place).read() }
+    }
+    fn set(&mut self, place: i32, value: u64) {
+        // SAFETY: see `slot`.
+        unsafe { self.slot(place).write(value) }
+    }
+
+    pub(crate) fn rip(&self) -> u64 {
+        self.get(libc::REG_RIP)
+    }
+    pub(crate) fn set_rip(&mut self, rip: u64) {
+        self.set(libc::REG_RIP, rip);
+    }
+    pub(crate) fn flags(&self) -> u64 {
+        self.get(libc::REG_EFL)
+    }
+    pub(crate) fn set_flags(&mut self, flags: u64) {
+        self.set(libc::REG_EFL, flags);
+    }
+
+    /// The value of a general register, zero-extended.
+    pub(crate) fn register(&self, register: Register) -> u64 {
+        if register == Register::RIP {
+            return self.rip();
+        }
+        let full = self.get(PLACES[register.full_register().number() & 15]);
+        match (register.size(), register) {
+            (8, _) => full,
+            (4, _) => full & 0xFFFF_FFFF,
+            (2, _) => full & 0xFFFF,
+            (_, Register::AH | Register::BH | Register::CH | Register::DH) => full >> 8 & 0xFF,
+            _ => full & 0xFF,
+        }
+    }
+
+    /// Sets a general register: 32 bits clear the upper half, fewer keep the rest.
+    pub(crate) fn set_register(&mut self, register: Register, value: u64) {
+        let place = PLACES[register.full_register().number() & 15];
+        let full = self.get(place);
+        let value = match (register.size(), register) {
+            (8, _) => value,
+            (4, _) => value & 0xFFFF_FFFF,
+            (2, _) => full & !0xFFFF | value & 0xFFFF,
+            (_, Register::AH | Register::BH | Register::CH | Register::DH) => full & !0xFF00 | (value & 0xFF) << 8,
+            _ => full & !0xFF | value & 0xFF,
+        };
+        self.set(place, value);
+    }
+
+    /// Whether a part is in the saved state.
+    fn has(&self, part: Part) -> bool {
+        if !self.extended {
+            return matches!(part, Part::Sse);
+        }
+        // SAFETY: the header is there when the state is extended.
+        let mask = unsafe { self.vector.add(HEADER).cast::<u64>().read_unaligned() };
+        mask >> part as u32 & 1 != 0
+    }
+
+    /// Whether the processor and the kernel save a part.
+    fn knows(&self, part: Part) -> bool {
+        // SAFETY: the features that the kernel saves follow the magic number.
+        self.extended && unsafe { self.vector.add(SOFTWARE + 8).cast::<u64>().read_unaligned() } >> part as u32 & 1 != 0
+    }
+
+    /// Takes a part into the saved state, all zero, if it is in its initial state.
+    fn wake(&mut self, part: Part) {
+        if !self.extended || self.has(part) {
+            return;
+        }
+        // SAFETY: the part's place is within the saved state, as the processor says.
+        unsafe {
+            let mask = self.vector.add(HEADER).cast::<u64>();
+            mask.write_unaligned(mask.read_unaligned() | 1 << part as u32);
+            let (offset, size) = if matches!(part, Part::Sse) { (XMM, 256) } else { part_place(part) };
+            self.vector.add(offset).write_bytes(0, size);
+        }
+    }
+
+    /// The pieces of vector register `number` in the saved state: part, offset, bytes.
+    fn pieces(number: usize) -> [(Part, usize, usize); 3] {
+        if number < 16 {
+            [
+                (Part::Sse, XMM + 16 * number, 16),
+                (Part::Avx, part_place(Part::Avx).0 + 16 * number, 16),
+                (Part::Zmm, part_place(Part::Zmm).0 + 32 * number, 32),
+            ]
+        } else {
+            let at = part_place(Part::HighZmm).0 + 64 * (number - 16);
+            [(Part::HighZmm, at, 16), (Part::HighZmm, at + 16, 16), (Part::HighZmm, at + 32, 32)]
+        }
+    }
+
+    /// The bytes of a vector register, the lowest first. `None` where there is no such register.
+    pub(crate) fn vector(&self, number: usize, out: &mut [u8]) -> Option<()> {
+        let mut at = 0;
+        for (part, offset, bytes) in Self::pieces(number) {
+            if at >= out.len() {
+                break;
+            }
+            let bytes = bytes.min(out.len() - at);
+            if self.vector.is_null() || !(self.knows(part) || matches!(part, Part::Sse)) {
+                return None;
+            }
+            if self.has(part) {
+                // SAFETY: the place is within the saved state.
+                unsafe { out[at..at + bytes].as_mut_ptr().copy_from_nonoverlapping(self.vector.add(offset), bytes) };
+            } else {
+                out[at..at + bytes].fill(0);
+            }
+            at += bytes;
+        }
+        Some(())
+    }
+
+    /// Sets the lowest bytes of a vector register, and clears all others of it if `clears`. `None`
+    /// where there is no such register.
+    pub(crate) fn set_vector(&mut self, number: usize, data: &[u8], clears: bool) -> Option<()> {
+        let mut at = 0;
+        for (part, offset, bytes) in Self::pieces(number) {
+            let given = bytes.min(data.len().saturating_sub(at));
+            let known = !self.vector.is_null() && (self.knows(part) || matches!(part, Part::Sse));
+            if given > 0 && !known {
+                return None;
+            }
+            // What is in its initial state is clear.
+            if given > 0 {
+                self.wake(part);
+            }
+            if known && (given > 0 || (clears && self.has(part))) {
+                // SAFETY: the place is within the saved state.
+                unsafe {
+                    let place = self.vector.add(offset);
+                    place.copy_from_nonoverlapping(data[at.min(data.len())..].as_ptr(), given);
+                    if clears && given < bytes {
+                        place.add(given).write_bytes(0, bytes - given);
+                    }
+                }
+            }
+            at += bytes;
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,552 @@
+//! The instructions of copies and polls, one by one.
+//!
+//! Only what reads and writes one operand in memory at most once is here; an instruction that is not
+//! is for the processor. Locked instructions on the program's own memory are never done here: they
+//! must be atomic.
+
+use super::flags::{self, add, cut, holds, of_result, sub, top};
+use super::{Context, Step, Stop, strings};
+use crate::state::State;
+use crate::{client, maps, trap};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+
+/// The most bytes of an operand.
+pub(super) const WIDEST: usize = 64;
+
+/// One instruction at work.
+pub(super) struct Cpu<'a> {
+    pub state: &'a mut State,
+    pub context: &'a mut Context,
+    pub instruction: &'a Instruction,
+    pub touched: bool,
+}
+
+/// The address that a segment register adds.
+fn segment_base(register: Register) -> Option<u64> {
+    match register {
+        Register::FS => {
+            let base: u64;
+            // SAFETY: the C library keeps the base of FS in its first word, and this thread is one
+            // of the C library's.
+            unsafe { std::arch::asm!("mov {}, fs:[0]", out(reg) base, options(nostack, readonly)) };
+            Some(base)
+        }
+        Register::GS => None,
+        _ => Some(0),
+    }
+}
+
+/// The address of the operand in memory, if the instruction has one.
+pub(super) fn address(context: &Context, instruction: &Instruction) -> Option<usize> {
+    let operand = (0..instruction.op_count()).find(|&op| instruction.op_kind(op) == OpKind::Memory)?;
+    let found = instruction.virtual_address(operand, 0, |register, _, _| match register {
+        Register::None => Some(0),
+        _ if register.is_segment_register() => segment_base(register),
+        _ if register.is_gpr() || register == Register::RIP => Some(context.register(register)),
+        _ => None,
+    })?;
+    Some(found as usize)
+}
+
+/// Carries an instruction out, unless it is for the processor.
+pub(super) fn step(state: &mut State, context: &mut Context, instruction: &Instruction) -> Step {
+    let mut cpu = Cpu { state, context, instruction, touched: false };
+    let before = cpu.context.rip();
+    cpu.context.set_rip(instruction.next_ip());
+    match cpu.execute() {
+        Ok(()) => Step::Done(cpu.touched),
+        Err(Stop::Unknown | Stop::Memory) => {
+            cpu.context.set_rip(before);
+            Step::Native
+        }
+    }
+}
+
+impl Cpu<'_> {
+    /// Whether `len` bytes at `at` are the card's.
+    pub(super) fn is_card(&self, at: usize, len: usize) -> bool {
+        maps::is_card(at, len) && self.state.maps.overlaps(at, len)
+    }
+
+    pub(super) fn load(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
+        if self.is_card(at, out.len()) {
+            self.touched = true;
+            return if trap::card_read(self.state, at, out) { Ok(()) } else { Err(Stop::Memory) };
+        }
+        if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
+    }
+
+    pub(super) fn store(&mut self, at: usize, data: &[u8]) -> Result<(), Stop> {
+        if self.is_card(at, data.len()) {
+            self.touched = true;
+            return if trap::card_write(self.state, at, data) { Ok(()) } else { Err(Stop::Memory) };
+        }
+        if client::store(at, data) { Ok(()) } else { Err(Stop::Memory) }
+    }
+
+    fn at(&self) -> Result<usize, Stop> {
+        address(self.context, self.instruction).ok_or(Stop::Unknown)
+    }
+
+    /// Bytes of operand `op`.
+    fn bytes(&self, op: u32) -> Result<usize, Stop> {
+        let bytes = match self.instruction.op_kind(op) {
+            OpKind::Register => self.instruction.op_register(op).size(),
+            OpKind::Memory => self.instruction.memory_size().size(),
+            _ => return Err(Stop::Unknown),
+        };
+        if matches!(bytes, 1 | 2 | 4 | 8) { Ok(bytes) } else { Err(Stop::Unknown) }
+    }
+
+    /// An operand of an integer instruction, zero-extended.
+    fn get(&mut self, op: u32) -> Result<u64, Stop> {
+        match self.instruction.op_kind(op) {
+            OpKind::Register => {
+                let register = self.instruction.op_register(op);
+                if register.is_gpr() { Ok(self.context.register(register)) } else { Err(Stop::Unknown) }
+            }
+            OpKind::Memory => {
+                let bytes = self.bytes(op)?;
+                let mut word = [0; 8];
+                let at = self.at()?;
+                self.load(at, &mut word[..bytes])?;
+                Ok(u64::from_le_bytes(word))
+            }
+            OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64 => Ok(self.instruction.immediate(op)),
+            _ => Err(Stop::Unknown),
+        }
+    }
+
+    /// Sets an operand of an integer instruction.
+    fn put(&mut self, op: u32, value: u64) -> Result<(), Stop> {
+        match self.instruction.op_kind(op) {
+            OpKind::Register => {
+                self.context.set_register(self.instruction.op_register(op), value);
+                Ok(())
+            }
+            OpKind::Memory => {
+                let (at, bytes) = (self.at()?, self.bytes(op)?);
+                self.store(at, &value.to_le_bytes()[..bytes])
+            }
+            _ => Err(Stop::Unknown),
+        }
+    }
+
+    fn set_flags(&mut self, mask: u64, flags: u64) {
+        let all = self.context.flags();
+        self.context.set_flags(all & !mask | flags & mask);
+    }
+
+    /// Refuses what must be atomic in the program's memory.
+    fn check_lock(&self) -> Result<(), Stop> {
+        use Mnemonic::Xchg;
+        let instruction = self.instruction;
+        let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
+        if !memory || !(instruction.has_lock_prefix() || instruction.mnemonic() == Xchg) {
+            return Ok(());
+        }
+        let at = self.at()?;
+        if self.is_card(at, instruction.memory_size().size().max(1)) { Ok(()) } else { Err(Stop::Unknown) }
+    }
+
+    fn execute(&mut self) -> Result<(), Stop> {
+        use Mnemonic as M;
+        self.check_lock()?;
+        match self.instruction.mnemonic() {
+            M::Mov | M::Movnti | M::Movzx => {
+                let value = self.get(1)?;
+                self.put(0, value)
+            }
+            M::Movsx | M::Movsxd => self.sign_extend(),
+            M::Lea => {
+                let at = self.lea()?;
+                self.put(0, at)
+            }
+            M::Add | M::Adc | M::Sub | M::Sbb | M::Cmp => self.sum(),
+            M::And | M::Or | M::Xor | M::Test => self.logic(),
+            M::Inc | M::Dec | M::Neg | M::Not => self.unary(),
+            M::Shl | M::Shr | M::Sar => self.shift(),
+            M::Xchg | M::Xadd | M::Cmpxchg => self.exchange(),
+            M::Bswap => self.swap_bytes(),
+            M::Push | M::Pop | M::Call | M::Ret => self.stack(),
+            M::Nop | M::Pause | M::Sfence | M::Lfence | M::Mfence | M::Endbr64 => Ok(()),
+            M::Jmp => self.jump(),
+            _ if self.instruction.is_jcc_short_or_near() => self.branch(),
+            _ if self.instruction.is_string_instruction() => strings::execute(self),
+            mnemonic => match condition_of(mnemonic) {
+                Some((set, condition)) => self.conditional(set, condition),
+                None => self.vector(mnemonic),
+            },
+        }
+    }
+
+    fn sign_extend(&mut self) -> Result<(), Stop> {
+        let bytes = self.bytes(1)?;
+        let value = self.get(1)?;
+        let empty = 64 - 8 * bytes as u32;
+        self.put(0, ((value << empty) as i64 >> empty) as u64)
+    }
+
+    fn lea(&self) -> Result<u64, Stop> {
+        // No segment counts, and the width of the address is that of its registers.
+        let instruction = self.instruction;
+        if instruction.memory_base().size() == 4 || instruction.memory_index().size() == 4 {
+            return Err(Stop::Unknown);
+        }
+        self.at().map(|at| at as u64)
+    }
+
+    fn sum(&mut self) -> Result<(), Stop> {
+        use Mnemonic::{Adc, Add, Cmp, Sbb};
+        let bytes = self.bytes(0)?;
+        let (a, b) = (self.get(0)?, self.get(1)?);
+        let carry = self.context.flags() & flags::CARRY != 0;
+        let mnemonic = self.instruction.mnemonic();
+        let (result, set) = match mnemonic {
+            Add => add(a, b, false, bytes),
+            Adc => add(a, b, carry, bytes),
+            Sbb => sub(a, b, carry, bytes),
+            _ => sub(a, b, false, bytes),
+        };
+        if mnemonic != Cmp {
+            self.put(0, result)?;
+        }
+        self.set_flags(flags::ALL, set);
+        Ok(())
+    }
+
+    fn logic(&mut self) -> Result<(), Stop> {
+        use Mnemonic::{And, Or, Test, Xor};
+        let bytes = self.bytes(0)?;
+        let (a, b) = (self.get(0)?, self.get(1)?);
+        let mnemonic = self.instruction.mnemonic();
+        let result = match mnemonic {
+            And | Test => a & b,
+            Or => a | b,
+            Xor => a ^ b,
+            _ => return Err(Stop::Unknown),
+        };
+        if mnemonic != Test {
+            self.put(0, cut(result, bytes))?;
+        }
+        // The adjust flag is undefined; processors clear it.
+        self.set_flags(flags::ALL, of_result(result, bytes));
+        Ok(())
+    }
+
+    fn unary(&mut self) -> Result<(), Stop> {
+        use Mnemonic::{Dec, Inc, Neg};
+        let bytes = self.bytes(0)?;
+        let value = self.get(0)?;
+        let (result, set, mask) = match self.instruction.mnemonic() {
+            Inc => {
+                let (result, set) = add(value, 1, false, bytes);
+                (result, set, flags::ALL & !flags::CARRY)
+            }
+            Dec => {
+                let (result, set) = sub(value, 1, false, bytes);
+                (result, set, flags::ALL & !flags::CARRY)
+            }
+            Neg => {
+                let (result, set) = sub(0, value, false, bytes);
+                (result, set, flags::ALL)
+            }
+            _ => (cut(!value, bytes), 0, 0),
+        };
+        self.put(0, result)?;
+        self.set_flags(mask, set);
+        Ok(())
+    }
+
+    fn shift(&mut self) -> Result<(), Stop> {
+        use Mnemonic::{Sar, Shl};
+        let bytes = self.bytes(0)?;
+        let bits = 8 * bytes as u32;
+        let by = self.get(1)? as u32 & if bytes == 8 { 63 } else { 31 };
+        if by == 0 {
+            return Ok(());
+        }
+        // The overflow flag is undefined for more than one, and the carry from the width on.
+        if by >= bits {
+            return Err(Stop::Unknown);
+        }
+        let value = cut(self.get(0)?, bytes);
+        let (result, carry, overflow) = match self.instruction.mnemonic() {
+            Shl => {
+                let result = cut(value << by, bytes);
+                let carry = value >> (bits - by) & 1 != 0;
+                (result, carry, top(result, bytes) != carry)
+            }
+            Sar => {
+                let empty = 64 - bits;
+                let wide = (value << empty) as i64 >> empty;
+                (cut((wide >> by) as u64, bytes), wide >> (by - 1) & 1 != 0, false)
+            }
+            _ => (value >> by, value >> (by - 1) & 1 != 0, top(value, bytes)),
+        };
+        self.put(0, result)?;
+        let carry = if carry { flags::CARRY } else { 0 };
+        let overflow = if overflow && by == 1 { flags::OVERFLOW } else { 0 };
+        self.set_flags(flags::ALL & !flags::ADJUST, of_result(result, bytes) | carry | overflow);
+        Ok(())
+    }
+
+    fn exchange(&mut self) -> Result<(), Stop> {
+        use Mnemonic::{Xadd, Xchg};
+        let bytes = self.bytes(0)?;
+        let (a, b) = (self.get(0)?, self.get(1)?);
+        match self.instruction.mnemonic() {
+            Xchg => {
+                self.put(0, b)?;
+                self.put(1, a)
+            }
+            Xadd => {
+                let (result, set) = add(a, b, false, bytes);
+                // The register first: if both are the same, it has the sum in the end.
+                if self.instruction.op_kind(0) == OpKind::Register {
+                    self.put(1, a)?;
+                    self.put(0, result)?;
+                } else {
+                    self.put(0, result)?;
+                    self.put(1, a)?;
+                }
+                self.set_flags(flags::ALL, set);
+                Ok(())
+            }
+            _ => {
+                let accumulator = match bytes {
+                    1 => Register::AL,
+                    2 => Register::AX,
+                    4 => Register::EAX,
+                    _ => Register::RAX,
+                };
+                let expected = self.context.register(accumulator);
+                let (_, set) = sub(expected, a, false, bytes);
+                if set & flags::ZERO != 0 {
+                    self.put(0, b)?;
+                } else {
+                    self.put(0, a)?;
+                    self.context.set_register(accumulator, a);
+                }
+                self.set_flags(flags::ALL, set);
+                Ok(())
+            }
+        }
+    }
+
+    fn swap_bytes(&mut self) -> Result<(), Stop> {
+        let value = self.get(0)?;
+        match self.bytes(0)? {
+            4 => self.put(0, u64::from((value as u32).swap_bytes())),
+            8 => self.put(0, value.swap_bytes()),
+            _ => Err(Stop::Unknown),
+        }
+    }
+
+    fn push(&mut self, value: u64) -> Result<(), Stop> {
+        let top = self.context.register(Register::RSP).wrapping_sub(8);
+        self.store(top as usize, &value.to_le_bytes())?;
+        self.context.set_register(Register::RSP, top);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Result<u64, Stop> {
+        let top = self.context.register(Register::RSP);
+        let mut word = [0; 8];
+        self.load(top as usize, &mut word)?;
+        self.context.set_register(Register::RSP, top.wrapping_add(8));
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn stack(&mut self) -> Result<(), Stop> {
+        use Mnemonic::{Call, Pop, Push};
+        let instruction = self.instruction;
+        let register = |op| instruction.op_kind(op) == OpKind::Register && instruction.op_register(op).size() == 8;
+        match instruction.mnemonic() {
+            Push if register(0) => {
+                let value = self.get(0)?;
+                self.push(value)
+            }
+            Pop if register(0) => {
+                let value = self.pop()?;
+                self.put(0, value)
+            }
+            Call => {
+                let to = match instruction.op0_kind() {
+                    OpKind::NearBranch64 => instruction.near_branch64(),
+                    OpKind::Register => self.get(0)?,
+                    _ => return Err(Stop::Unknown),
+                };
+                self.push(instruction.next_ip())?;
+                self.context.set_rip(to);
+                Ok(())
+            }
+            // A shadow stack would not know of it.
+            _ if instruction.mnemonic() == Mnemonic::Ret && instruction.op_count() == 0 => {
+                let to = self.pop()?;
+                self.context.set_rip(to);
+                Ok(())
+            }
+            _ => Err(Stop::Unknown),
+        }
+    }
+
+    fn jump(&mut self) -> Result<(), Stop> {
+        if self.instruction.op0_kind() != OpKind::NearBranch64 {
+            return Err(Stop::Unknown);
+        }
+        self.context.set_rip(self.instruction.near_branch64());
+        Ok(())
+    }
+
+    fn branch(&mut self) -> Result<(), Stop> {
+        // The numbers of the library are one behind the processor's.
+        let condition = self.instruction.condition_code() as u8;
+        let condition = condition.checked_sub(1).ok_or(Stop::Unknown)?;
+        if holds(condition, self.context.flags()) {
+            self.context.set_rip(self.instruction.near_branch64());
+        }
+        Ok(())
+    }
+
+    /// `setcc` and `cmovcc`.
+    fn conditional(&mut self, set: bool, condition: u8) -> Result<(), Stop> {
+        let holds = holds(condition, self.context.flags());
+        if set {
+            return self.put(0, u64::from(holds));
+        }
+        // The source is read in any case, and 32 bits clear the upper half in any case.
+        let (old, new) = (self.get(0)?, self.get(1)?);
+        self.put(0, if holds { new } else { old })
+    }
+
+    /// Moves of vector registers, whole or their lowest word.
+    fn vector(&mut self, mnemonic: Mnemonic) -> Result<(), Stop> {
+        let instruction = self.instruction;
+        if !is_vector_move(mnemonic) || instruction.op_count() != 2 || instruction.has_op_mask() {
+            return Err(Stop::Unknown);
+        }
+        let mut data = [0; WIDEST];
+        let memory_bytes = instruction.memory_size().size();
+        let is_memory = |op| instruction.op_kind(op) == OpKind::Memory;
+        let bytes = if is_memory(0) || is_memory(1) { memory_bytes } else { return Err(Stop::Unknown) };
+        if bytes == 0 || bytes > WIDEST {
+            return Err(Stop::Unknown);
+        }
+        let at = self.at()?;
+        let register = instruction.op_register(u32::from(is_memory(0)));
+        if !register.is_vector_register() || register.is_mm() {
+            return Err(Stop::Unknown);
+        }
+        // An aligned move that is not aligned traps on the processor.
+        if is_aligned_move(mnemonic) && !at.is_multiple_of(bytes) {
+            return Err(Stop::Unknown);
+        }
+        if is_memory(0) {
+            self.context.vector(register.number(), &mut data[..bytes]).ok_or(Stop::Unknown)?;
+            return self.store(at, &data[..bytes]);
+        }
+        self.load(at, &mut data[..bytes])?;
+        // A move to a part of the low half clears the rest of it; one with a VEX prefix, all above.
+        let legacy = matches!(instruction.encoding(), iced_x86::EncodingKind::Legacy);
+        let len = bytes.max(16);
+        self.context.set_vector(register.number(), &data[..len], !legacy).ok_or(Stop::Unknown)
+    }
+}
+
+/// Whether a mnemonic is `setcc` (or else `cmovcc`), and the number of its condition.
+fn condition_of(mnemonic: Mnemonic) -> Option<(bool, u8)> {
+    use Mnemonic as M;
+    const SET: [Mnemonic; 16] = [
+        M::Seto,
+        M::Setno,
+        M::Setb,
+        M::Setae,
+        M::Sete,
+        M::Setne,
+        M::Setbe,
+        M::Seta,
+        M::Sets,
+        M::Setns,
+        M::Setp,
+        M::Setnp,
+        M::Setl,
+        M::Setge,
+        M::Setle,
+        M::Setg,
+    ];
+    const MOVE: [Mnemonic; 16] = [
+        M::Cmovo,
+        M::Cmovno,
+        M::Cmovb,
+        M::Cmovae,
+        M::Cmove,
+        M::Cmovne,
+        M::Cmovbe,
+        M::Cmova,
+        M::Cmovs,
+        M::Cmovns,
+        M::Cmovp,
+        M::Cmovnp,
+        M::Cmovl,
+        M::Cmovge,
+        M::Cmovle,
+        M::Cmovg,
+    ];
+    let find = |table: &[Mnemonic; 16]| table.iter().position(|&other| other == mnemonic).map(|at| at as u8);
+    find(&SET).map(|at| (true, at)).or_else(|| find(&MOVE).map(|at| (false, at)))
+}
+
+fn is_aligned_move(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    matches!(
+        mnemonic,
+        M::Movaps
+            | M::Movapd
+            | M::Movdqa
+            | M::Movntdq
+            | M::Movntps
+            | M::Movntpd
+            | M::Movntdqa
+            | M::Vmovaps
+            | M::Vmovapd
+            | M::Vmovdqa
+            | M::Vmovdqa32
+            | M::Vmovdqa64
+            | M::Vmovntdq
+            | M::Vmovntps
+            | M::Vmovntpd
+            | M::Vmovntdqa
+    )
+}
+
+fn is_vector_move(mnemonic: Mnemonic) -> bool {
+    use Mnemonic as M;
+    is_aligned_move(mnemonic)
+        || matches!(
+            mnemonic,
+            M::Movups
+                | M::Movupd
+                | M::Movdqu
+                | M::Lddqu
+                | M::Movd
+                | M::Movq
+                | M::Vmovups
+                | M::Vmovupd
+                | M::Vmovdqu
+                | M::Vlddqu
+                | M::Vmovdqu8
+                | M::Vmovdqu16
+                | M::Vmovdqu32
+                | M::Vmovdqu64
+                | M::Vmovd
+                | M::Vmovq
+        )
+}

@@ -1,0 +1,311 @@
+//! Descriptors of the device, their requests and mappings.
+
+use crate::maps::{self, is_card};
+use crate::real::{real, set_errno};
+use crate::state::{self, Locked, State};
+use crate::{clock, paths, process, tell};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tilework_kmd::{FileId, OpenFlags, Refusal};
+
+/// Descriptors that can be the device's; a process has fewer, unless its limit was raised.
+const COUNT: usize = 1 << 16;
+/// By descriptor: zero, or one more than the number of its open file.
+static FILES: [AtomicU32; COUNT] = [const { AtomicU32::new(0) }; COUNT];
+/// How often somebody looks whether it need not wait any more.
+const TURN: Duration = Duration::from_millis(1);
+
+/// The open file of a descriptor.
+fn file_of(fd: i32) -> Option<FileId> {
+    let slot = FILES.get(usize::try_from(fd).ok()?)?;
+    slot.load(Ordering::Relaxed).checked_sub(1).map(FileId::of)
+}
+
+fn set(fd: i32, file: Option<FileId>) {
+    if let Some(slot) = usize::try_from(fd).ok().and_then(|fd| FILES.get(fd)) {
+        slot.store(file.map_or(0, |file| file.number() + 1), Ordering::Relaxed);
+    }
+}
+
+fn failed(number: i32) -> i32 {
+    set_errno(number);
+    -1
+}
+
+fn real_close(fd: i32) -> i32 {
+    // SAFETY: the caller's descriptor.
+    unsafe { real!(close as unsafe extern "C" fn(i32) -> i32)(fd) }
+}
+
+/// A file was opened as `fd`: if it is the device file, the driver opens the device.
+pub(crate) fn opened(fd: i32, flags: i32) -> i32 {
+    // SAFETY: a status that is all zero is valid; the descriptor is the caller's.
+    let status = unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        if libc::syscall(libc::SYS_fstat, fd, &raw mut status) != 0 {
+            return fd;
+        }
+        status
+    };
+    if !paths::is_device(status.st_dev, status.st_ino) {
+        return fd;
+    }
+    if flags & libc::O_PATH != 0 {
+        return fd;
+    }
+    if usize::try_from(fd).map_or(true, |fd| fd >= COUNT) {
+        tell::say(&format!("descriptor {fd} is too large for the card; {COUNT} was expected to be enough"));
+        real_close(fd);
+        return failed(libc::EMFILE);
+    }
+    let wanted = OpenFlags {
+        exclusive: flags & libc::O_EXCL != 0,
+        nonblocking: flags & libc::O_NONBLOCK != 0,
+        knows_power: flags & libc::O_APPEND != 0,
+    };
+    loop {
+        let mut state = state::lock_or_make();
+        let State { card, driver, descriptors, .. } = &mut *state;
+        match driver.open(card, wanted) {
+            Ok(file) => {
+                descriptors.insert(file.number(), 1);
+                set(fd, Some(file));
+                return fd;
+            }
+            Err(Refusal::Error(errno)) => {
+                drop(state);
+                real_close(fd);
+                return failed(errno.number());
+            }
+            Err(Refusal::Wait) => wait(state),
+        }
+    }
+}
+
+/// Waits for another thread.
+fn wait(state: Locked) {
+    drop(state);
+    let _inside = clock::Inside::enter();
+    std::thread::sleep(TURN);
+}
+
+/// A descriptor of `file` is closed.
+fn closed(file: FileId) {
+    let Some(mut state) = state::lock(true) else { return };
+    let State { card, driver, descriptors, user, .. } = &mut *state;
+    let Some(count) = descriptors.get_mut(&file.number()) else { return };
+    *count -= 1;
+    if *count == 0 {
+        descriptors.remove(&file.number());
+        driver.close(card, user, file);
+    }
+}
+
+/// A second descriptor stands for what `fd` does.
+fn duplicated(fd: i32, new: i32) {
+    if new < 0 || fd == new {
+        return;
+    }
+    let replaced = file_of(new);
+    let file = file_of(fd);
+    if let Some(file) = file
+        && let Some(mut state) = state::lock(true)
+    {
+        *state.descriptors.entry(file.number()).or_insert(0) += 1;
+    }
+    set(new, file);
+    if let Some(replaced) = replaced {
+        closed(replaced);
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn close(fd: i32) -> i32 {
+    if let Some(file) = file_of(fd) {
+        set(fd, None);
+        closed(file);
+    }
+    real_close(fd)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn close_range(first: u32, last: u32, flags: i32) -> i32 {
+    const CLOEXEC: i32 = 4;
+    if flags & CLOEXEC == 0 {
+        for fd in first..=last.min(COUNT as u32 - 1) {
+            if let Some(file) = file_of(fd as i32) {
+                set(fd as i32, None);
+                closed(file);
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { real!(close_range as unsafe extern "C" fn(u32, u32, i32) -> i32)(first, last, flags) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup(fd: i32) -> i32 {
+    // SAFETY: the caller's promise.
+    let new = unsafe { real!(dup as unsafe extern "C" fn(i32) -> i32)(fd) };
+    duplicated(fd, new);
+    new
+}
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup2(fd: i32, to: i32) -> i32 {
+    // SAFETY: the caller's promise.
+    let new = unsafe { real!(dup2 as unsafe extern "C" fn(i32, i32) -> i32)(fd, to) };
+    duplicated(fd, new);
+    new
+}
+#[unsafe(no_mangle)]
+unsafe extern "C" fn dup3(fd: i32, to: i32, flags: i32) -> i32 {
+    // SAFETY: the caller's promise.
+    let new = unsafe { real!(dup3 as unsafe extern "C" fn(i32, i32, i32) -> i32)(fd, to, flags) };
+    duplicated(fd, new);
+    new
+}
+
+macro_rules! fcntls {
+    ($($name:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(fd: i32, command: i32, argument: usize) -> i32 {
+            // SAFETY: the caller's promise; the argument counts if the command has one.
+            let result = unsafe { real!($name as unsafe extern "C" fn(i32, i32, usize) -> i32)(fd, command, argument) };
+            if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+                duplicated(fd, result);
+            }
+            result
+        }
+    )* };
+}
+fcntls! { fcntl; fcntl64; }
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ioctl(fd: i32, request: usize, argument: usize) -> i32 {
+    type Ioctl = unsafe extern "C" fn(i32, usize, usize) -> i32;
+    let Some(file) = file_of(fd) else {
+        // SAFETY: the caller's promise.
+        return unsafe { real!(ioctl as Ioctl)(fd, request, argument) };
+    };
+    loop {
+        let Some(mut state) = state::lock(true) else { return orphan() };
+        let State { card, driver, user, .. } = &mut *state;
+        // The kernel takes the lower half of the number, too.
+        let result = clock::hide(|| driver.request(card, user, file, request as u32, argument as u64));
+        match result {
+            Ok(()) => return 0,
+            Err(Refusal::Error(errno)) => {
+                drop(state);
+                return failed(errno.number());
+            }
+            Err(Refusal::Wait) => wait(state),
+        }
+    }
+}
+
+/// What a descriptor of the parent's is worth.
+fn orphan() -> i32 {
+    if state::is_orphan() {
+        tell::say("a forked process has used its parent's descriptor of the card: it gets EIO; it may open the device");
+    }
+    failed(libc::EIO)
+}
+
+unsafe fn map(at: *mut c_void, len: usize, protection: i32, flags: i32, fd: i32, offset: i64) -> *mut c_void {
+    let fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
+    let file = if flags & libc::MAP_ANONYMOUS == 0 { file_of(fd) } else { None };
+    let Some(file) = file else {
+        if fixed && is_card(at.addr(), len) && process::is_active() {
+            unmap_card(at.expose_provenance(), len);
+        }
+        let found = maps::real_mmap(at.expose_provenance(), len, protection, flags, fd, offset);
+        return found.map_or(libc::MAP_FAILED, std::ptr::with_exposed_provenance_mut);
+    };
+    let refuse = |number| {
+        set_errno(number);
+        libc::MAP_FAILED
+    };
+    let Some(mut state) = state::lock(true) else { return refuse(libc::EIO) };
+    let len = len.next_multiple_of(4096);
+    if len == 0 || offset < 0 || offset % 4096 != 0 {
+        return refuse(libc::EINVAL);
+    }
+    let State { driver, maps, .. } = &mut *state;
+    let mapping = match driver.mapping(file, offset as u64, len as u64) {
+        Ok(mapping) => mapping,
+        Err(errno) => {
+            drop(state);
+            return refuse(errno.number());
+        }
+    };
+    match maps.make((at.expose_provenance(), fixed), len, file, mapping, protection) {
+        Some(start) => {
+            driver.mapped(file, mapping.target);
+            std::ptr::with_exposed_provenance_mut(start)
+        }
+        None => refuse(libc::ENOMEM),
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap(
+    at: *mut c_void,
+    len: usize,
+    protection: i32,
+    flags: i32,
+    fd: i32,
+    offset: i64,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { map(at, len, protection, flags, fd, offset) }
+}
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap64(
+    at: *mut c_void,
+    len: usize,
+    protection: i32,
+    flags: i32,
+    fd: i32,
+    offset: i64,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { map(at, len, protection, flags, fd, offset) }
+}
+
+/// Takes the card's mappings out of a range. `None` if there are none; whether that was possible.
+fn unmap_card(at: usize, len: usize) -> Option<bool> {
+    let mut state = state::lock(true)?;
+    let State { card, driver, maps, user, .. } = &mut *state;
+    if !maps.touches(at, len) {
+        return None;
+    }
+    let Ok(gone) = maps.remove(at, len) else { return Some(false) };
+    for map in gone {
+        driver.unmapped(card, user, map.file, map.mapping.target);
+    }
+    Some(true)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> i32 {
+    let start = at.expose_provenance();
+    if process::is_active() && !clock::is_inside() && maps::may_be_mapped(start, len) {
+        match unmap_card(start, len.next_multiple_of(4096)) {
+            Some(true) => return 0,
+            Some(false) => return failed(libc::EINVAL),
+            None => {}
+        }
+    }
+    maps::real_munmap(start, len)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mprotect(at: *mut c_void, len: usize, protection: i32) -> i32 {
+    if is_card(at.addr(), len) && state::lock(true).is_some_and(|state| state.maps.overlaps(at.addr(), len)) {
+        // The pages of a BAR stay without rights here: each access is to trap.
+        return 0;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { real!(mprotect as unsafe extern "C" fn(*mut c_void, usize, i32) -> i32)(at, len, protection) }
+}

@@ -1,0 +1,38 @@
+//! `libtilework_card.so`: the simulated card inside a program that knows only silicon.
+//!
+//! `tilework card` has the dynamic linker load this library into a program before all others. It
+//! then stands between the program and the C library: paths below `/dev/tenstorrent` and of the card
+//! in `/sys` lead to a folder of the command's (`paths`), descriptors of the device are served by
+//! the crate `kmd` ([`state`]), and mappings of BARs are pages without access rights. A load or
+//! store there traps, is decoded and carried out on the chip, and so are the instructions behind it
+//! to the end of their loop (`trap`, `cpu`). Copies by `memcpy` and its kin need no trap (`copies`).
+//!
+//! The chip is made when the device is first opened. A process that forks keeps it; its child has
+//! none, until it opens the device anew. All calls of the card take one lock. Signals that arrive
+//! meanwhile wait: a program's handler may access the card.
+//!
+//! Not served: programs that are statically linked or make system calls by themselves, system calls
+//! that are given addresses of BARs (they end with `EFAULT`), `mremap` of such mappings, gathers,
+//! scatters and masked vector accesses to a BAR. What is met is told by name.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+// The C library's types of structures and numbers; conversions between equal sizes abound.
+#![allow(clippy::missing_safety_doc, reason = "the C library's functions, with the C library's contracts")]
+#![allow(non_snake_case, reason = "the C library's names")]
+
+mod client;
+mod clock;
+mod copies;
+mod cpu;
+mod descriptors;
+mod maps;
+mod paths;
+mod process;
+mod real;
+mod signals;
+mod state;
+mod tell;
+mod trap;
+
+/// Not the program's allocator: the chip may need memory while the program is anywhere.
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;

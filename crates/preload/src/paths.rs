@@ -1,0 +1,344 @@
+//! Paths of the card: they lead to the folder that the command has made.
+
+use crate::real::real;
+use crate::{clock, descriptors};
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use tilework_kmd::MAJOR;
+
+/// Places that are the card's, whatever the host has there.
+const OWN: [&[u8]; 3] = [b"/dev/tenstorrent", b"/sys/class/tenstorrent", b"/sys/module/tenstorrent"];
+/// Places where the card is, and the host's own things for what the card has not.
+const SHARED: [&[u8]; 5] =
+    [b"/sys/bus/pci/devices", b"/sys/bus/pci/slots", b"/sys/devices/pci0000:00", b"/sys/dev/char", b"/sys/bus/pci"];
+/// The longest path.
+const LONGEST: usize = 4096;
+
+/// The folder, and what tells its device file and the folder of device files from all others.
+struct Tree {
+    root: PathBuf,
+    device: (u64, u64),
+    devices: (u64, u64),
+}
+
+static TREE: OnceLock<Option<Tree>> = OnceLock::new();
+
+fn tree() -> Option<&'static Tree> {
+    TREE.get().and_then(Option::as_ref)
+}
+
+/// The folder.
+pub(crate) fn root() -> Option<&'static Path> {
+    tree().map(|tree| tree.root.as_path())
+}
+
+/// Finds the folder that the command has made. False if there is none.
+pub(crate) fn find_tree() -> bool {
+    let _inside = clock::Inside::enter();
+    TREE.get_or_init(|| {
+        let root = PathBuf::from(std::env::var_os("TILEWORK_CARD_ROOT")?);
+        let number = |path: &str| {
+            let found = std::fs::metadata(root.join(path)).ok()?;
+            Some((found.dev(), found.ino()))
+        };
+        Some(Tree { device: number("dev/tenstorrent/0")?, devices: number("dev/tenstorrent")?, root })
+    })
+    .is_some()
+}
+
+/// A place for a path of the tree.
+struct Buffer([u8; LONGEST]);
+
+impl Buffer {
+    const fn new() -> Self {
+        Self([0; LONGEST])
+    }
+    fn fill(&mut self, root: &[u8], path: &[u8]) -> Option<*const c_char> {
+        let len = root.len() + path.len();
+        if len >= LONGEST {
+            return None;
+        }
+        self.0[..root.len()].copy_from_slice(root);
+        self.0[root.len()..len].copy_from_slice(path);
+        self.0[len] = 0;
+        Some(self.0.as_ptr().cast())
+    }
+}
+
+fn below(path: &[u8], place: &[u8]) -> bool {
+    path.starts_with(place) && matches!(path.get(place.len()), None | Some(b'/'))
+}
+
+/// Where `path` leads: into the tree, or where it says.
+fn lead(path: *const c_char, buffer: &mut Buffer) -> *const c_char {
+    let Some(tree) = tree() else { return path };
+    if path.is_null() || clock::is_inside() {
+        return path;
+    }
+    // SAFETY: the caller's promise: a C string.
+    let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
+    // Most paths are neither in `/dev` nor in `/sys`.
+    if !bytes.starts_with(b"/dev/t") && !bytes.starts_with(b"/sys/") {
+        return path;
+    }
+    let root = tree.root.as_os_str().as_bytes();
+    if OWN.iter().any(|place| below(bytes, place)) {
+        return buffer.fill(root, bytes).unwrap_or(path);
+    }
+    if SHARED.iter().any(|place| below(bytes, place))
+        && let Some(led) = buffer.fill(root, bytes)
+    {
+        // SAFETY: a C string of this function's.
+        let there = unsafe { libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, led, libc::F_OK) } == 0;
+        // The folders of all devices and of all numbers have the card only.
+        return if there { led } else { path };
+    }
+    path
+}
+
+/// Whether a file is the device file.
+pub(crate) fn is_device(dev: u64, ino: u64) -> bool {
+    tree().is_some_and(|tree| tree.device == (dev, ino))
+}
+
+/// Shows the device file as what it is.
+fn patch(status: *mut libc::stat) {
+    // SAFETY: the caller's place, which was just written.
+    let status = unsafe { &mut *status };
+    if is_device(status.st_dev, status.st_ino) {
+        status.st_mode = libc::S_IFCHR | 0o666;
+        status.st_rdev = libc::makedev(MAJOR, 0);
+        status.st_size = 0;
+    }
+}
+
+/// A function with a path as its first argument: called with where that leads.
+macro_rules! led {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: *const c_char, $($arg: $type),*) -> $out {
+            let mut buffer = Buffer::new();
+            let path = lead(path, &mut buffer);
+            // SAFETY: the caller's promise; the path is a C string.
+            unsafe { real!($name as unsafe extern "C" fn(*const c_char, $($type),*) -> $out)(path, $($arg),*) }
+        }
+    )* };
+}
+/// A function with a folder's descriptor before the path.
+macro_rules! led_at {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(folder: i32, path: *const c_char, $($arg: $type),*) -> $out {
+            let mut buffer = Buffer::new();
+            let path = lead(path, &mut buffer);
+            // SAFETY: the caller's promise; the path is a C string.
+            unsafe {
+                real!($name as unsafe extern "C" fn(i32, *const c_char, $($type),*) -> $out)
+                    (folder, path, $($arg),*)
+            }
+        }
+    )* };
+}
+type Stat = *mut libc::stat;
+type Text = *const c_char;
+
+led! {
+    access(mode: i32) -> i32;
+    eaccess(mode: i32) -> i32;
+    readlink(out: *mut c_char, len: usize) -> isize;
+    fopen(mode: Text) -> *mut c_void;
+    fopen64(mode: Text) -> *mut c_void;
+    opendir() -> *mut c_void;
+    realpath(out: *mut c_char) -> *mut c_char;
+    canonicalize_file_name() -> *mut c_char;
+    scandir(list: *mut c_void, filter: *mut c_void, compare: *mut c_void) -> i32;
+    scandir64(list: *mut c_void, filter: *mut c_void, compare: *mut c_void) -> i32;
+}
+led_at! {
+    faccessat(mode: i32, flags: i32) -> i32;
+    readlinkat(out: *mut c_char, len: usize) -> isize;
+}
+
+macro_rules! path_status {
+    ($($name:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: Text, out: Stat) -> i32 {
+            let mut buffer = Buffer::new();
+            let path = lead(path, &mut buffer);
+            // SAFETY: the caller's promise; the path is a C string.
+            let result = unsafe { real!($name as unsafe extern "C" fn(Text, Stat) -> i32)(path, out) };
+            if result == 0 {
+                patch(out);
+            }
+            result
+        }
+    )* };
+}
+path_status! { stat; stat64; lstat; lstat64; }
+
+macro_rules! old_path_status {
+    ($($name:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(version: i32, path: Text, out: Stat) -> i32 {
+            let mut buffer = Buffer::new();
+            let path = lead(path, &mut buffer);
+            // SAFETY: the caller's promise; the path is a C string.
+            let result = unsafe {
+                real!($name as unsafe extern "C" fn(i32, Text, Stat) -> i32)(version, path, out)
+            };
+            if result == 0 {
+                patch(out);
+            }
+            result
+        }
+    )* };
+}
+old_path_status! { __xstat; __xstat64; __lxstat; __lxstat64; }
+
+macro_rules! folder_status {
+    ($($name:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(folder: i32, path: Text, out: Stat, flags: i32) -> i32 {
+            let mut buffer = Buffer::new();
+            let path = lead(path, &mut buffer);
+            // SAFETY: the caller's promise; the path is a C string.
+            let result = unsafe {
+                real!($name as unsafe extern "C" fn(i32, Text, Stat, i32) -> i32)
+                    (folder, path, out, flags)
+            };
+            if result == 0 {
+                patch(out);
+            }
+            result
+        }
+    )* };
+}
+folder_status! { fstatat; fstatat64; }
+
+macro_rules! descriptor_status {
+    ($($name:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(fd: i32, out: Stat) -> i32 {
+            // SAFETY: the caller's promise.
+            let result = unsafe { real!($name as unsafe extern "C" fn(i32, Stat) -> i32)(fd, out) };
+            if result == 0 {
+                patch(out);
+            }
+            result
+        }
+    )* };
+}
+descriptor_status! { fstat; fstat64; }
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn statx(folder: i32, path: Text, flags: i32, mask: u32, out: *mut libc::statx) -> i32 {
+    type Statx = unsafe extern "C" fn(i32, Text, i32, u32, *mut libc::statx) -> i32;
+    let mut buffer = Buffer::new();
+    let path = lead(path, &mut buffer);
+    // SAFETY: the caller's promise; the path is a C string.
+    let result = unsafe { real!(statx as Statx)(folder, path, flags, mask, out) };
+    if result == 0 {
+        // SAFETY: the caller's place, which was just written.
+        let status = unsafe { &mut *out };
+        let dev = libc::makedev(status.stx_dev_major, status.stx_dev_minor);
+        if is_device(dev, status.stx_ino) {
+            status.stx_mode = (libc::S_IFCHR | 0o666) as u16;
+            (status.stx_rdev_major, status.stx_rdev_minor) = (MAJOR, 0);
+            status.stx_size = 0;
+        }
+    }
+    result
+}
+
+/// Shows entries of the folder of device files as such.
+unsafe fn patch_entry(dir: *mut libc::DIR, kind: *mut u8) {
+    let Some(tree) = tree() else { return };
+    if clock::is_inside() {
+        return;
+    }
+    // SAFETY: the caller's folder and entry; a status that is all zero is valid.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        let found = libc::syscall(libc::SYS_fstat, libc::dirfd(dir), &raw mut status) == 0;
+        if found && (status.st_dev, status.st_ino) == tree.devices && *kind == libc::DT_REG {
+            *kind = libc::DT_CHR;
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn readdir(dir: *mut libc::DIR) -> *mut libc::dirent {
+    // SAFETY: the caller's promise; an entry that the C library gives is valid.
+    unsafe {
+        let entry = real!(readdir as unsafe extern "C" fn(*mut libc::DIR) -> *mut libc::dirent)(dir);
+        if let Some(entry) = entry.as_mut() {
+            patch_entry(dir, &mut entry.d_type);
+        }
+        entry
+    }
+}
+#[unsafe(no_mangle)]
+unsafe extern "C" fn readdir64(dir: *mut libc::DIR) -> *mut libc::dirent64 {
+    // SAFETY: the caller's promise; an entry that the C library gives is valid.
+    unsafe {
+        let entry = real!(readdir64 as unsafe extern "C" fn(*mut libc::DIR) -> *mut libc::dirent64)(dir);
+        if let Some(entry) = entry.as_mut() {
+            patch_entry(dir, &mut entry.d_type);
+        }
+        entry
+    }
+}
+
+/// Opens what `path` leads to; the device file becomes an open file of the driver.
+fn opened(folder: i32, path: Text, flags: i32, open: impl FnOnce(Text) -> i32) -> i32 {
+    let mut buffer = Buffer::new();
+    let led = lead(path, &mut buffer);
+    let fd = open(led);
+    if fd < 0 || tree().is_none() || clock::is_inside() {
+        return fd;
+    }
+    if led == path && folder == libc::AT_FDCWD {
+        // Not in the tree, unless the program knows where that is.
+        let root = root().and_then(|root| CString::new(root.as_os_str().as_bytes()).ok());
+        // SAFETY: the caller's promise: it was opened.
+        let known = root.is_some_and(|root| unsafe { CStr::from_ptr(path) }.to_bytes().starts_with(root.to_bytes()));
+        if !known {
+            return fd;
+        }
+    }
+    descriptors::opened(fd, flags)
+}
+
+macro_rules! opens {
+    ($($name:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(path: Text, flags: i32, mode: u32) -> i32 {
+            opened(libc::AT_FDCWD, path, flags, |path| {
+                // SAFETY: the caller's promise; the mode counts if the flags say so.
+                unsafe {
+                    real!($name as unsafe extern "C" fn(Text, i32, u32) -> i32)(path, flags, mode)
+                }
+            })
+        }
+    )* };
+}
+opens! { open; open64; __open; __open64; __open_2; __open64_2; }
+
+macro_rules! opens_at {
+    ($($name:ident;)*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(folder: i32, path: Text, flags: i32, mode: u32) -> i32 {
+            opened(folder, path, flags, |path| {
+                // SAFETY: the caller's promise; the mode counts if the flags say so.
+                unsafe {
+                    real!($name as unsafe extern "C" fn(i32, Text, i32, u32) -> i32)
+                        (folder, path, flags, mode)
+                }
+            })
+        }
+    )* };
+}
+opens_at! { openat; openat64; __openat_2; __openat64_2; }

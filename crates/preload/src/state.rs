@@ -1,0 +1,282 @@
+//! The card of this process: the chip, the driver and what is mapped, under one lock.
+
+use crate::maps::Maps;
+use crate::{client, clock, maps, tell};
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tilework::card::Card;
+use tilework_abi::board::Board;
+use tilework_abi::simlib::board_of;
+use tilework_abi::tlb::Bar;
+use tilework_kmd::{BusMap, Driver, Errno, UserMemory};
+use tilework_sim::HostBus;
+
+/// The words that a wrong access is told with.
+const ACCESS: &str = "an access of the program to a BAR";
+
+/// The card.
+pub(crate) struct State {
+    pub card: OwnCard,
+    pub driver: Driver,
+    pub maps: Maps,
+    /// Descriptors that stand for each open file.
+    pub descriptors: HashMap<u32, u32>,
+    pub user: Process,
+}
+
+/// The chip as the driver sees it.
+pub(crate) struct OwnCard {
+    card: Card,
+    board: Board,
+    bus: BusMap,
+    accesses: u64,
+}
+
+impl OwnCard {
+    fn new(board: Board, bus: BusMap) -> Self {
+        let host = Box::new(HostMemory(bus.clone()));
+        let mut card = Card::new(board, Some(host)).unwrap_or_else(|error| {
+            tell::say(&error);
+            tell::end()
+        });
+        card.end_by(tell::end);
+        Self { card, board, bus, accesses: 0 }
+    }
+    /// Accesses of the host so far.
+    pub(crate) fn accesses(&self) -> u64 {
+        self.accesses
+    }
+    /// Lets time pass.
+    pub(crate) fn clock(&mut self, cycles: u32) {
+        self.card.clock(cycles);
+    }
+    /// Whether nothing happens on the chip by itself.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.card.chip().is_quiet()
+    }
+    /// Writes of the device to the program's memory so far.
+    pub(crate) fn device_writes(&mut self) -> u64 {
+        self.card.chip().device_writes()
+    }
+    /// The chip's time.
+    pub(crate) fn now(&mut self) -> u64 {
+        self.card.chip().now()
+    }
+    /// The process ends: what was found on the chip is told, and files are written.
+    pub(crate) fn finish(&mut self) {
+        self.card.end();
+    }
+}
+
+impl tilework_kmd::Card for OwnCard {
+    fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) {
+        self.accesses += 1;
+        self.card.bar_read(ACCESS, bar, offset, out);
+    }
+    fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+        self.accesses += 1;
+        self.card.bar_write(ACCESS, bar, offset, data);
+    }
+    fn reset(&mut self) {
+        self.card.end();
+        *self = Self::new(self.board, self.bus.clone());
+    }
+}
+
+/// The program's memory as the device reaches it.
+struct HostMemory(BusMap);
+
+impl HostBus for HostMemory {
+    fn read(&self, addr: u64, out: &mut [u8]) {
+        let found = self.0.find(addr, out.len(), false);
+        if !found.is_some_and(|at| client::load(at as usize, out)) {
+            out.fill(0xFF);
+            tell::say(&format!(
+                "the device reads {} bytes at bus address {addr:#x}, where nothing is pinned",
+                out.len()
+            ));
+        }
+    }
+    fn write(&self, addr: u64, data: &[u8]) {
+        let found = self.0.find(addr, data.len(), true);
+        if !found.is_some_and(|at| client::store(at as usize, data)) {
+            let what = "where nothing that it may write is pinned";
+            tell::say(&format!("the device writes {} bytes at bus address {addr:#x}, {what}", data.len()));
+        }
+    }
+}
+
+/// The memory of this process, for the driver.
+pub(crate) struct Process;
+
+impl UserMemory for Process {
+    fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), Errno> {
+        if client::load(address as usize, out) { Ok(()) } else { Err(Errno::Fault) }
+    }
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Errno> {
+        if client::store(address as usize, data) { Ok(()) } else { Err(Errno::Fault) }
+    }
+    fn can_be_pinned(&mut self, address: u64, size: u64, read_only: bool) -> bool {
+        maps::is_memory(address as usize, size as usize, !read_only)
+    }
+    fn allocate(&mut self, size: u64) -> Result<u64, Errno> {
+        maps::shared_memory(size as usize).map(|at| at as u64).ok_or(Errno::NoMemory)
+    }
+    fn free(&mut self, address: u64, size: u64) {
+        maps::free_shared_memory(address as usize, size as usize);
+    }
+}
+
+/// The card of this process, once it was opened. A forked child has none.
+static STATE: AtomicPtr<Mutex<State>> = AtomicPtr::new(std::ptr::null_mut());
+/// Threads that wait for the lock.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Whether this process is a child whose parent had a card.
+static ORPHAN: AtomicBool = AtomicBool::new(false);
+
+/// The signals that were blocked before.
+pub(crate) struct Blocked(libc::sigset_t);
+
+impl Blocked {
+    /// Blocks all signals that do not come from the thread's own instructions.
+    pub(crate) fn all() -> Self {
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: both sets are valid places; the first is filled before it is used.
+        unsafe {
+            let mut all = MaybeUninit::uninit();
+            libc::sigfillset(all.as_mut_ptr());
+            let mut all = all.assume_init();
+            for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+                libc::sigdelset(&mut all, signal);
+            }
+            libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, &raw const all, before.as_mut_ptr(), 8);
+            Self(before.assume_init())
+        }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled by the kernel.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigprocmask,
+                libc::SIG_SETMASK,
+                &raw const self.0,
+                std::ptr::null_mut::<c_void>(),
+                8,
+            );
+        }
+    }
+}
+
+/// The card, locked.
+pub(crate) struct Locked {
+    guard: MutexGuard<'static, State>,
+    _inside: clock::Inside,
+    _blocked: Option<Blocked>,
+}
+
+impl Deref for Locked {
+    type Target = State;
+    fn deref(&self) -> &State {
+        &self.guard
+    }
+}
+
+impl DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.guard
+    }
+}
+
+fn mutex() -> Option<&'static Mutex<State>> {
+    // SAFETY: the pointer is null or comes from `Box::leak`.
+    unsafe { STATE.load(Ordering::Acquire).as_ref() }
+}
+
+/// Whether this process has a card.
+pub(crate) fn exists() -> bool {
+    mutex().is_some()
+}
+
+/// Whether somebody waits for the card.
+pub(crate) fn is_awaited() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
+/// The card, if this process has one. With `block`, other signals wait meanwhile.
+pub(crate) fn lock(block: bool) -> Option<Locked> {
+    let mutex = mutex()?;
+    let blocked = block.then(Blocked::all);
+    let inside = clock::Inside::enter();
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    Some(Locked { guard, _inside: inside, _blocked: blocked })
+}
+
+/// The card, if nobody has it or waits for it.
+pub(crate) fn try_lock() -> Option<Locked> {
+    let mutex = mutex()?;
+    if is_awaited() {
+        return None;
+    }
+    let blocked = Blocked::all();
+    let inside = clock::Inside::enter();
+    let guard = mutex.try_lock().ok()?;
+    Some(Locked { guard, _inside: inside, _blocked: Some(blocked) })
+}
+
+/// The board that the command has chosen.
+fn board() -> Board {
+    let text = std::env::var("TILEWORK_CARD_BOARD").unwrap_or_default();
+    board_of(text.as_bytes()).unwrap_or(Board::P150)
+}
+
+/// The card; made if this process has none yet.
+pub(crate) fn lock_or_make() -> Locked {
+    if !exists() {
+        let _blocked = Blocked::all();
+        let _inside = clock::Inside::enter();
+        static MAKING: Mutex<()> = Mutex::new(());
+        let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        if !exists() {
+            make();
+        }
+    }
+    match lock(true) {
+        Some(locked) => locked,
+        None => tell::end(),
+    }
+}
+
+fn make() {
+    crate::process::tell_others();
+    let board = board();
+    let bus = BusMap::default();
+    let mut card = OwnCard::new(board, bus.clone());
+    let driver = Driver::with_bus(board, &mut card, bus);
+    let state = State { card, driver, maps: Maps::default(), descriptors: HashMap::new(), user: Process };
+    STATE.store(Box::leak(Box::new(Mutex::new(state))), Ordering::Release);
+    ORPHAN.store(false, Ordering::Relaxed);
+    crate::process::at_end();
+    clock::start();
+}
+
+/// This process is a child: the parent's card is not its.
+pub(crate) fn forget() {
+    if exists() {
+        ORPHAN.store(true, Ordering::Relaxed);
+        STATE.store(std::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Whether the card is the parent's.
+pub(crate) fn is_orphan() -> bool {
+    ORPHAN.load(Ordering::Relaxed)
+}

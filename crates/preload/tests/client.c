@@ -1,0 +1,191 @@
+// A program that knows only silicon: it opens the device, aims windows and uses them as memory.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <emmintrin.h>
+
+#define CHECK(what) do { if (!(what)) { printf("%d: %s\n", __LINE__, #what); exit(1); } } while (0)
+
+static int fd;
+
+static volatile uint8_t *window(uint32_t x, uint32_t y, size_t len) {
+    struct { uint64_t size, reserved; uint32_t id, r0; uint64_t uc, wc, r1; } take = { 2 << 20 };
+    CHECK(ioctl(fd, 0xFA0B, &take) == 0);
+    struct {
+        uint32_t id, reserved; uint64_t addr; uint16_t xe, ye, xs, ys; uint8_t noc, mcast, ordering, linked, vc, r[3];
+        uint32_t r1[2]; uint64_t out;
+    } aim = { take.id, 0, 0, x, y, 0, 0, 0, 0, 1 };
+    CHECK(ioctl(fd, 0xFA0D, &aim) == 0);
+    void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, take.wc);
+    CHECK(at != MAP_FAILED);
+    return at;
+}
+
+// Every form on the card and on memory: bytes, registers and flags are the same.
+#define BOTH(code) do { \
+    for (int i = 0; i < 256; i++) memory[i] = at[i] = i * 7 + 3; \
+    uint64_t a[2], b[2], f[2]; \
+    for (int side = 0; side < 2; side++) { \
+        volatile uint8_t *p = side ? at + 64 : memory + 64; \
+        uint64_t ra = 0x1122334455667788, rb = 0x99AABBCCDDEEFF01, rf; \
+        __asm__ volatile("xor %%ecx, %%ecx\n\t" code "\n\tpushfq\n\tpop %[f]" \
+            : [a] "+a"(ra), [b] "+b"(rb), [f] "=&D"(rf) : [p] "S"(p) : "memory", "cc", "rcx", "xmm0"); \
+        a[side] = ra; b[side] = rb; f[side] = rf & 0x8D5; \
+    } \
+    for (int i = 0; i < 256; i++) if (memory[i] != at[i]) { printf("%s: byte %d\n", code, i); exit(1); } \
+    if (a[0] != a[1] || b[0] != b[1] || f[0] != f[1]) { \
+        printf("%s: %lx %lx %lx, %lx %lx %lx\n", code, a[0], b[0], f[0], a[1], b[1], f[1]); exit(1); } \
+} while (0)
+
+static void forms(volatile uint8_t *at) {
+    static uint8_t memory[256] __attribute__((aligned(64)));
+    BOTH("movb %%al, (%[p])"); BOTH("movw %%ax, 1(%[p])"); BOTH("movl %%eax, 3(%[p])"); BOTH("movq %%rax, 5(%[p])");
+    BOTH("movb (%[p]), %%al"); BOTH("movw (%[p]), %%ax"); BOTH("movl (%[p]), %%eax"); BOTH("movq 61(%[p]), %%rax");
+    BOTH("movb %%ah, (%[p])"); BOTH("movb (%[p]), %%bh"); BOTH("movq $-5, (%[p])"); BOTH("movw $77, (%[p])");
+    BOTH("movzbl (%[p]), %%eax"); BOTH("movzwl (%[p]), %%eax"); BOTH("movsbl 9(%[p]), %%eax");
+    BOTH("movswq 30(%[p]), %%rax"); BOTH("movslq 33(%[p]), %%rax"); BOTH("movntil %%eax, 4(%[p])");
+    BOTH("addl %%eax, (%[p])"); BOTH("addb (%[p]), %%al"); BOTH("subq %%rax, 8(%[p])"); BOTH("subw (%[p]), %%bx");
+    BOTH("adcl %%eax, (%[p])"); BOTH("sbbq (%[p]), %%rbx"); BOTH("cmpl %%eax, (%[p])"); BOTH("cmpb $0x40, 9(%[p])");
+    BOTH("testl %%eax, (%[p])"); BOTH("andl %%eax, (%[p])"); BOTH("orq (%[p]), %%rax"); BOTH("xorw $255, (%[p])");
+    BOTH("incl (%[p])"); BOTH("decq (%[p])"); BOTH("negl (%[p])"); BOTH("notb (%[p])");
+    BOTH("xchgl %%eax, (%[p])"); BOTH("lock addl %%eax, (%[p])"); BOTH("lock xaddl %%eax, (%[p])");
+    BOTH("lock cmpxchgl %%ebx, (%[p])"); BOTH("movl (%[p]), %%eax\n\tlock cmpxchgl %%ebx, (%[p])");
+    BOTH("movdqu (%[p]), %%xmm0\n\tmovdqu %%xmm0, 33(%[p])"); BOTH("movaps 16(%[p]), %%xmm0\n\tmovaps %%xmm0, (%[p])");
+    BOTH("movq (%[p]), %%xmm0\n\tmovups %%xmm0, 32(%[p])"); BOTH("movd %%eax, %%xmm0\n\tmovd %%xmm0, 7(%[p])");
+    BOTH("movntdq %%xmm0, 16(%[p])");
+    // The general way: the processor does them on a copy.
+    BOTH("imull 4(%[p]), %%eax"); BOTH("bsrl (%[p]), %%eax"); BOTH("popcntl (%[p]), %%eax");
+    BOTH("movq %%rax, %%xmm0\n\tpaddd (%[p]), %%xmm0\n\tmovq %%xmm0, %%rbx"); BOTH("rolb (%[p])");
+    BOTH("movbel (%[p]), %%eax"); BOTH("btl $3, (%[p])"); BOTH("shldl $5, %%eax, (%[p])"); 
+}
+
+static void strings(volatile uint8_t *at) {
+    static uint8_t source[5000], back[5000];
+    for (int i = 0; i < 5000; i++) source[i] = i * 31 + 7;
+    void *to = (void *)at, *from = source;
+    size_t count = 5000;
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+    CHECK(to == (void *)(at + 5000) && from == source + 5000 && count == 0);
+    to = back, from = (void *)at, count = 625;
+    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(count) : : "memory");
+    CHECK(memcmp(source, back, 5000) == 0);
+    to = (void *)(at + 96), count = 20;
+    __asm__ volatile("std; rep stosl; cld" : "+D"(to), "+c"(count) : "a"(0x01020304) : "memory");
+    CHECK(to == (void *)(at + 16) && at[20] == 4 && at[99] == 1 && at[19] == source[19] && at[100] == source[100]);
+    memset((void *)at, 0x5A, 4000);
+    memcpy(back, (void *)at, 5000);
+    CHECK(back[0] == 0x5A && back[3999] == 0x5A && back[4000] == source[4000]);
+    memmove((void *)(at + 10), (void *)at, 4500);
+    CHECK(at[4009] == 0x5A && at[4010] == source[4000]);
+}
+
+static volatile uint8_t *tiles[2];
+static void *hammer(void *which) {
+    volatile uint32_t *word = (volatile uint32_t *)tiles[(intptr_t)which];
+    for (uint32_t i = 1; i <= 2000; i++) {
+        *word = i << 8 | (uint32_t)(intptr_t)which;
+        if (*word != (i << 8 | (uint32_t)(intptr_t)which)) return "lost";
+    }
+    return NULL;
+}
+
+static sigjmp_buf jump;
+static void on_segv(int signal) { (void)signal; siglongjmp(jump, 1); }
+
+static void pins(void) {
+    void *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct { uint32_t size, flags; uint64_t va, bytes, bus, noc; } pin = { 16, 2, (uint64_t)page, 8192, 0, 0 };
+    CHECK(ioctl(fd, 0xFA07, &pin) == 0 && pin.noc >> 60 == 1 && pin.bus != 0);
+    pin.va = 4096;
+    CHECK(ioctl(fd, 0xFA07, &pin) == -1 && errno == EFAULT);
+    struct { uint32_t size; uint8_t index, flags, r[2]; uint64_t r1[2], bus, offset; uint32_t out, r2; uint64_t noc, r3; } buffer = { 8192, 1, 2 };
+    CHECK(ioctl(fd, 0xFA03, &buffer) == 0);
+    char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, buffer.offset);
+    CHECK(memory != MAP_FAILED);
+    strcpy(memory + 4090, "shared");
+    CHECK(strcmp(memory + 4090, "shared") == 0 && munmap(memory, 8192) == 0);
+}
+
+int main(int count, char **words) {
+    struct stat status;
+    CHECK(stat("/dev/tenstorrent/0", &status) == 0 && S_ISCHR(status.st_mode));
+    fd = open("/dev/tenstorrent/0", O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0 && fstat(fd, &status) == 0 && S_ISCHR(status.st_mode));
+    const char *what = count > 1 ? words[1] : "";
+    volatile uint8_t *at = window(1, 2, 2 << 20);
+    at += 0x10000;
+    if (!strcmp(what, "forms")) forms(at);
+    if (!strcmp(what, "strings")) strings(at);
+    if (!strcmp(what, "pins")) pins();
+    if (!strcmp(what, "threads")) {
+        pthread_t threads[2];
+        tiles[0] = at, tiles[1] = window(2, 3, 2 << 20) + 0x10000;
+        for (intptr_t i = 0; i < 2; i++) pthread_create(&threads[i], NULL, hammer, (void *)i);
+        for (int i = 0; i < 2; i++) { void *lost; pthread_join(threads[i], &lost); CHECK(!lost); }
+    }
+    if (!strcmp(what, "handler")) {
+        signal(SIGSEGV, on_segv);
+        if (sigsetjmp(jump, 1) == 0) { *(volatile int *)8 = 1; CHECK(!"no trap"); }
+        *at = 9;
+        CHECK(*at == 9);
+    }
+    if (!strcmp(what, "fork")) {
+        pid_t child = fork();
+        if (child == 0) {
+            uint32_t info[6] = { 20 };
+            _exit(ioctl(fd, 0xFA00, info) == -1 && errno == EIO ? 7 : 8);
+        }
+        int ended;
+        CHECK(waitpid(child, &ended, 0) == child && WIFEXITED(ended) && WEXITSTATUS(ended) == 7);
+        *at = 3;
+        CHECK(*at == 3);
+    }
+    if (!strcmp(what, "descriptors")) {
+        int second = dup(fd);
+        close(fd);
+        *at = 4;
+        CHECK(*at == 4);
+        uint32_t info[6] = { 20 };
+        CHECK(ioctl(second, 0xFA00, info) == 0 && info[2] == 0xB1401E52);
+        CHECK(munmap((void *)(at - 0x10000), 4096) == -1 && errno == EINVAL);
+        CHECK(munmap((void *)(at - 0x10000), 2 << 20) == 0);
+        close(second);
+        CHECK(ioctl(second, 0xFA00, info) == -1);
+    }
+    if (!strcmp(what, "speed")) {
+        char *block = malloc(1 << 20);
+        memset(block, 1, 1 << 20);
+        struct timespec a, b;
+        clock_gettime(CLOCK_REALTIME, &a);
+        for (int i = 0; i < 16; i++) memcpy((void *)at, block, 1 << 20);
+        clock_gettime(CLOCK_REALTIME, &b);
+        double s = b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) / 1e9;
+        printf("to the card %.0f MB/s\n", 16.8 / s);
+        CHECK(16.8 / s > 50); // trapped, it would be some 20, and more slowly in this profile
+        clock_gettime(CLOCK_REALTIME, &a);
+        for (int i = 0; i < 4; i++) memcpy(block, (void *)at, 1 << 20);
+        clock_gettime(CLOCK_REALTIME, &b);
+        s = b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) / 1e9;
+        printf("from the card %.0f MB/s\n", 4.2 / s);
+        CHECK(4.2 / s > 50);
+        clock_gettime(CLOCK_REALTIME, &a);
+        for (int i = 0; i < 100000; i++) if (*(volatile uint32_t *)at == 5) break;
+        clock_gettime(CLOCK_REALTIME, &b);
+        s = b.tv_sec - a.tv_sec + (b.tv_nsec - a.tv_nsec) / 1e9;
+        printf("a poll %.2f us\n", s * 10);
+    }
+    printf("well\n");
+    return 0;
+}

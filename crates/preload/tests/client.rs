@@ -1,0 +1,90 @@
+//! Programs for silicon with the library before them: a C client, compiled here. Without `cc`, or
+//! elsewhere than on Linux on x86-64, the tests say that they are left out.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+
+use std::path::PathBuf;
+use std::process::Command;
+use tilework_abi::board::Board;
+use tilework_abi::simlib::text_of;
+use tilework_abi::tlb::Bar;
+use tilework_kmd::{Card, telemetry, tree, write_tree};
+use tilework_sim::{Chip, ChipConfig};
+
+struct SimCard(Chip);
+
+impl Card for SimCard {
+    fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) {
+        self.0.bar_read(bar, offset, out).unwrap();
+    }
+    fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+        self.0.bar_write(bar, offset, data).unwrap();
+    }
+    fn reset(&mut self) {}
+}
+
+/// The shared library, which cargo puts beside or above the tests.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folders = test.ancestors().skip(1).take(2);
+    let found = folders.map(|folder| folder.join("libtilework_preload.so")).find(|file| file.is_file());
+    found.unwrap_or_else(|| panic!("no libtilework_preload.so at or above {}", test.display()))
+}
+
+/// Runs the client with the word `what`.
+fn client(what: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client.c");
+    let program = folder.path().join("client");
+    let compiled = Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-o"]).arg(&program).arg(source).output();
+    match compiled {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => return println!("{what} is left out: cc does not start: {error}"),
+    }
+    let root = folder.path().join("tree");
+    let mut card = SimCard(Chip::new(ChipConfig::new(Board::P100)).unwrap());
+    write_tree(&tree(Board::P100, &telemetry(&mut card)), &root).unwrap();
+    let output = Command::new(program)
+        .arg(what)
+        .env("LD_PRELOAD", library())
+        .env("TILEWORK_CARD_ROOT", &root)
+        .env("TILEWORK_CARD_BOARD", String::from_utf8(text_of(Board::P100).to_vec()).unwrap())
+        .output()
+        .unwrap();
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    println!("{said}");
+    assert!(output.status.success() && said.ends_with("well\n"), "{what}: {}\n{said}\n{errors}", output.status);
+    assert!(!errors.contains("defect"), "{errors}");
+}
+
+#[test]
+fn loads_and_stores_of_all_forms_are_as_on_memory() {
+    client("forms");
+}
+#[test]
+fn string_instructions_and_copies_are_as_on_memory() {
+    client("strings");
+}
+#[test]
+fn pages_are_pinned_and_buffers_are_memory() {
+    client("pins");
+}
+#[test]
+fn two_threads_use_two_tiles() {
+    client("threads");
+}
+#[test]
+fn a_program_keeps_its_own_handler() {
+    client("handler");
+}
+#[test]
+fn a_forked_child_has_no_card() {
+    client("fork");
+}
+#[test]
+fn descriptors_are_duplicated_and_mappings_outlive_them() {
+    client("descriptors");
+}
+#[test]
+fn copies_of_megabytes_do_not_trap() {
+    client("speed");
+}
