@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tilework_abi::l1::WORKER;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
+use tilework_ops::DType;
 use tilework_runtime::prebuilt::kernel_elf;
-use tilework_runtime::tensor::{Tensor, TensorDesc, TensorSpec};
+use tilework_runtime::tensor::{Layout, Tensor, TensorDesc, TensorSpec};
 use tilework_runtime::{DeviceConfig, KernelImage, Program, Role, RuntimeError};
 
 /// An operation whose tensors are on the device, as far as it is known before it runs.
@@ -50,6 +51,64 @@ pub(crate) struct At<'a> {
     pub(crate) kernels: &'a Kernels,
 }
 
+/// Which tensor of a recipe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Which {
+    Operand(usize),
+    Scratch(usize),
+    Result(usize),
+}
+
+impl Which {
+    pub(crate) fn of<'a>(self, at: &'a At<'_>) -> &'a Tensor {
+        match self {
+            Self::Operand(i) => at.operands[i],
+            Self::Scratch(i) => &at.scratch[i],
+            Self::Result(i) => &at.results[i],
+        }
+    }
+}
+
+/// A tensor that a stage reads or makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Of<'s> {
+    pub(crate) which: Which,
+    pub(crate) spec: &'s TensorSpec,
+}
+
+impl<'a> Task<'a> {
+    /// An operand.
+    ///
+    /// # Errors
+    /// The operation has fewer.
+    pub(crate) fn operand(&self, i: usize) -> Result<Of<'a>, String> {
+        let spec = *self.operands.get(i).ok_or_else(|| format!("operand {i} is missing"))?;
+        Ok(Of { which: Which::Operand(i), spec })
+    }
+
+    /// The only result.
+    ///
+    /// # Errors
+    /// The operation has another number.
+    pub(crate) fn result(&self) -> Result<Of<'a>, String> {
+        let [spec] = self.results else { return Err("other than one result".into()) };
+        Ok(Of { which: Which::Result(0), spec })
+    }
+}
+
+/// A scratch tensor of a recipe.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    which: Which,
+    spec: TensorSpec,
+}
+
+impl Made {
+    pub(crate) fn of(&self) -> Of<'_> {
+        Of { which: self.which, spec: &self.spec }
+    }
+}
+
 /// Makes a program.
 pub(crate) type Build = Box<dyn Fn(&At<'_>) -> Result<Program, RuntimeError>>;
 
@@ -60,6 +119,29 @@ pub(crate) struct Recipe {
     pub(crate) scratch: Vec<TensorDesc>,
     /// The programs.
     pub(crate) stages: Vec<Build>,
+}
+
+impl Recipe {
+    /// Adds a scratch tensor in DRAM.
+    ///
+    /// # Errors
+    /// The runtime has no such tensor.
+    pub(crate) fn add(&mut self, dims: &[usize], dtype: DType, layout: Layout) -> Result<Made, String> {
+        let desc = TensorDesc::new(dims.to_vec()).dtype(dtype).layout(layout);
+        let spec = TensorSpec::new(&desc).map_err(|e| e.to_string())?;
+        self.scratch.push(desc);
+        Ok(Made { which: Which::Scratch(self.scratch.len() - 1), spec })
+    }
+
+    /// The same in tiles.
+    pub(crate) fn tiles(&mut self, dims: &[usize], dtype: DType) -> Result<Made, String> {
+        self.add(dims, dtype, Layout::TILE)
+    }
+
+    /// The same in rows.
+    pub(crate) fn rows(&mut self, dims: &[usize], dtype: DType) -> Result<Made, String> {
+        self.add(dims, dtype, Layout::RowMajor)
+    }
 }
 
 /// A recipe, or why there is none.

@@ -7,12 +7,10 @@
 use tilework_abi::eltwise::Function;
 use tilework_model::ttnn::ops::conv::Conv2dOp;
 use tilework_ops::{DType, Padding};
-use tilework_runtime::tensor::{Layout, TensorDesc, TensorSpec};
 
-use super::rearrange::{self, Part, in_order};
-use super::stage::{Of, Which};
+use super::rearrange::Part;
 use super::{fused, matmul, norm};
-use crate::recipe::{Planned, Recipe, Task};
+use crate::recipe::{Of, Planned, Recipe, Task};
 
 /// Rows and columns of a tile.
 const TILE: usize = 32;
@@ -68,7 +66,7 @@ impl Lengths {
     }
 
     /// The input with its padding, row by row.
-    fn pad(&self) -> (Dims, Part) {
+    fn pad<'s>(&self, from: Of<'s>) -> (Dims, Part<'s>) {
         let ([height, width], [top, left], channels) = (self.input, self.before, self.channels);
         let [rows, columns] = self.padded;
         let (image, line) = (height * width * channels, width * channels);
@@ -76,18 +74,17 @@ impl Lengths {
         if channels == self.wide {
             let low = vec![0, top, left * channels];
             let high = vec![self.batch, top + height, (left + width) * channels];
-            let part =
-                Part { from: Which::Operand(0), base: 0, low, high, strides: vec![image as i64, line as i64, 1] };
+            let part = Part { from, base: 0, low, high, strides: vec![image as i64, line as i64, 1] };
             return (vec![self.batch, rows, columns * channels], part);
         }
         let (low, high) = (vec![0, top, left, 0], vec![self.batch, top + height, left + width, channels]);
         let strides = vec![image as i64, line as i64, channels as i64, 1];
-        let part = Part { from: Which::Operand(0), base: 0, low, high, strides };
+        let part = Part { from, base: 0, low, high, strides };
         (vec![self.batch, rows, columns, self.wide], part)
     }
 
     /// The windows, one a row: a part for each row of the window.
-    fn windows(&self, from: Which) -> (Dims, Vec<Part>) {
+    fn windows<'s>(&self, from: Of<'s>) -> (Dims, Vec<Part<'s>>) {
         let [rows, columns] = self.padded;
         let (line, run) = (columns * self.wide, self.kernel[1] * self.wide);
         let [height, width] = self.output;
@@ -103,75 +100,56 @@ impl Lengths {
     }
 
     /// The weights, a matrix of input and output channels for each place of the window.
-    fn weights(&self) -> (Dims, Part) {
+    fn weights<'s>(&self, from: Of<'s>) -> (Dims, Part<'s>) {
         let [rows, columns] = self.kernel;
         let places = rows * columns;
         let high = vec![rows, columns, self.channels, self.out];
         let strides = [columns, 1, places, self.channels * places].map(|n| n as i64).to_vec();
-        let part = Part { from: Which::Operand(1), base: 0, low: vec![0; 4], high: high.clone(), strides };
+        let part = Part::whole(from, 0, &high, &strides);
         (high, part)
     }
 }
 
-/// Adds a scratch tensor; it is the one behind those that are there.
-fn add(recipe: &mut Recipe, dims: &[usize], dtype: DType, layout: Layout) -> Result<(Which, TensorSpec), String> {
-    let desc = TensorDesc::new(dims.to_vec()).dtype(dtype).layout(layout);
-    let spec = TensorSpec::new(&desc).map_err(|e| e.to_string())?;
-    recipe.scratch.push(desc);
-    Ok((Which::Scratch(recipe.scratch.len() - 1), spec))
-}
-
 pub(super) fn conv2d(op: &Conv2dOp, task: &Task<'_>) -> Planned {
-    let ([input, weight, ..], [result]) = (task.operands, task.results) else {
-        return Err("other than two operands".into());
-    };
+    let (input, weight, result) = (task.operand(0)?, task.operand(1)?, task.result()?);
     let lengths = Lengths::of(op)?;
-    let dtype = input.dtype();
-    let same = [weight.logical_shape(), &[lengths.out, lengths.channels, lengths.kernel[0], lengths.kernel[1]]];
-    if weight.dtype() != dtype || same[0] != same[1] {
+    let dtype = input.spec.dtype();
+    let same = [weight.spec.logical_shape(), &[lengths.out, lengths.channels, lengths.kernel[0], lengths.kernel[1]]];
+    if weight.spec.dtype() != dtype || same[0] != same[1] {
         return Err("prepared weights, or weights of another type".into());
     }
     let activation = op.conv2d_config.as_ref().and_then(|config| config.activation.as_ref());
     let after = activation.map(|of| fused::lines(std::slice::from_ref(of), 0)).transpose()?.unwrap_or_default();
 
     let mut recipe = Recipe::default();
-    let (dims, part) = lengths.pad();
-    let (padded, padded_spec) = add(&mut recipe, &dims, dtype, Layout::RowMajor)?;
-    let to = Of { which: padded, spec: &padded_spec };
-    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(*input), to, task.site)?);
-    let (dims, parts) = lengths.windows(padded);
-    let (windows, windows_spec) = add(&mut recipe, &dims, dtype, Layout::TILE)?;
-    let a = Of { which: windows, spec: &windows_spec };
-    recipe.stages.push(rearrange::stage(parts, 0, |_| Ok(&padded_spec), a, task.site)?);
-    let (dims, part) = lengths.weights();
-    let (weights, weights_spec) = add(&mut recipe, &dims, dtype, Layout::TILE)?;
-    let b = Of { which: weights, spec: &weights_spec };
-    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(*weight), b, task.site)?);
+    let (dims, part) = lengths.pad(input);
+    let padded = recipe.rows(&dims, dtype)?;
+    recipe.rearrange(vec![part], 0, padded.of(), task.site)?;
+    let (dims, parts) = lengths.windows(padded.of());
+    let windows = recipe.tiles(&dims, dtype)?;
+    recipe.rearrange(parts, 0, windows.of(), task.site)?;
+    let (dims, part) = lengths.weights(weight);
+    let weights = recipe.tiles(&dims, dtype)?;
+    recipe.rearrange(vec![part], 0, weights.of(), task.site)?;
 
     let dims = [lengths.batch, lengths.output[0], lengths.output[1], lengths.out];
     let plain = after.is_empty() && op.bias.is_none();
-    let sums_type = if plain { result.dtype() } else { DType::F32 };
-    let (sums, sums_spec) = add(&mut recipe, &dims, sums_type, Layout::TILE)?;
-    let y = Of { which: sums, spec: &sums_spec };
-    let ([rows, inner], [_, columns]) = (windows_spec.shape_in_pages(), weights_spec.shape_in_pages());
+    let sums = recipe.tiles(&dims, if plain { result.spec.dtype() } else { DType::F32 })?;
+    let [rows, inner] = windows.of().spec.shape_in_pages();
+    let [_, columns] = weights.of().spec.shape_in_pages();
     let whole = matmul::Shape { batch: 1, rows, inner, columns };
-    recipe.stages.extend(matmul::product_of(whole, [a, b, y], op.compute_config.as_ref(), task.site)?);
-
-    let mut last = y;
-    let (ends, ends_spec);
-    if !plain {
-        (ends, ends_spec) = add(&mut recipe, &dims, result.dtype(), Layout::TILE)?;
-        let mut others = Vec::new();
-        if op.bias.is_some() {
-            let bias = *task.operands.get(2).ok_or("a bias that is missing")?;
-            others.push((Of { which: Which::Operand(2), spec: bias }, vec![norm::two(Function::Add, 0, 1)]));
-        }
-        last = Of { which: ends, spec: &ends_spec };
-        recipe.stages.push(norm::rows("conv-end", (y, last), others, after, task.site)?);
+    let of = [windows.of(), weights.of(), sums.of()];
+    recipe.stages.extend(matmul::product_of(whole, of, op.compute_config.as_ref(), task.site)?);
+    if plain {
+        recipe.same_elements(sums.of(), result, task.site)?;
+        return Ok(recipe);
     }
-    let mut part = in_order(result.logical_shape());
-    part.from = last.which;
-    let to = Of { which: Which::Result(0), spec: result };
-    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(last.spec), to, task.site)?);
+    let ends = recipe.tiles(&dims, result.spec.dtype())?;
+    let mut others = Vec::new();
+    if op.bias.is_some() {
+        others.push((task.operand(2)?, vec![norm::two(Function::Add, 0, 1)]));
+    }
+    recipe.stages.push(norm::rows("conv-end", (sums.of(), ends.of()), others, after, task.site)?);
+    recipe.same_elements(ends.of(), result, task.site)?;
     Ok(recipe)
 }

@@ -12,7 +12,7 @@ use tilework_model::ttnn::types::NumberType;
 use tilework_ops::DType;
 
 use super::fused;
-use super::stage::{Line, Of, Stage, Which, aligned, spread};
+use super::stage::{Line, Stage, aligned, spread};
 use super::tiles;
 use crate::recipe::{Planned, Recipe, Task};
 
@@ -42,22 +42,22 @@ fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
 /// A recipe of one stage: all operands to slots, spread; `body`; slot 0 to the result, cast from
 /// type `made`.
 pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, made: DType) -> Planned {
-    let [result] = task.results else { return Err("other than one result".into()) };
-    let space: Vec<usize> = result.logical_shape().to_vec();
+    let result = task.result()?;
+    let space: Vec<usize> = result.spec.logical_shape().to_vec();
     let mut lines = Vec::new();
     for (slot, spec) in (0..).zip(task.operands) {
         lines.push(Line::plain(Step::new(Function::Load).of(slot, 0, 0).to(slot)));
         lines.extend(spread(spec.logical_shape(), &space, slot));
     }
     lines.extend(body);
-    lines.extend(cast(0, made, result.dtype())?);
+    lines.extend(cast(0, made, result.spec.dtype())?);
     lines.push(Line::plain(Step::new(Function::Store)));
-    let operands = task.operands.iter().enumerate().map(|(i, &spec)| Of { which: Which::Operand(i), spec });
+    let operands = (0..task.operands.len()).map(|i| task.operand(i)).collect::<Result<Vec<_>, _>>()?;
     let space = if space.len() < 2 { aligned(&space, 2) } else { space };
     let stage = Stage {
         name,
-        operands: operands.collect(),
-        result: Of { which: Which::Result(0), spec: result },
+        operands,
+        result,
         lines,
         counts: None,
         wide: false,
@@ -277,8 +277,8 @@ fn integer_clamp(op: &EltwiseUnaryCompositeOp, dtype: DType, task: &Task<'_>) ->
 
 /// Numbers from `start` on in steps.
 pub(super) fn arange(op: &ArangeOp, task: &Task<'_>) -> Planned {
-    let [result] = task.results else { return Err("other than one result".into()) };
-    let dims = aligned(result.logical_shape(), 2);
+    let result = task.result()?;
+    let dims = aligned(result.spec.logical_shape(), 2);
     let [.., rows, _] = dims[..] else { return Err("no dimensions".into()) };
     if dims.iter().product::<usize>() != dims[dims.len() - 1] || rows != 1 {
         return Err("more than one row".into());
@@ -292,12 +292,12 @@ pub(super) fn arange(op: &ArangeOp, task: &Task<'_>) -> Planned {
     let two = |function| Line::plain(integers(function).of(0, 1, 0).to(0));
     let mut lines = vec![Line::new(Step::new(Function::ColumnNumbers), [0, 0])];
     lines.extend([fill(op.step), two(Function::IntegerMultiply), fill(op.start), two(Function::IntegerAdd)]);
-    lines.extend(cast(0, DType::I32, result.dtype())?);
+    lines.extend(cast(0, DType::I32, result.spec.dtype())?);
     lines.push(Line::plain(Step::new(Function::Store)));
     let stage = Stage {
         name: "arange",
         operands: Vec::new(),
-        result: Of { which: Which::Result(0), spec: result },
+        result,
         lines,
         counts: Some(0),
         wide: true,

@@ -11,15 +11,14 @@ use tilework_abi::noc::NocXy;
 use tilework_model::ttnn::ops::fused::DeviceComputeKernelConfig;
 use tilework_model::ttnn::ops::matmul::{LinearOp, MatmulOp, MatmulProgramConfig};
 use tilework_ops::DType;
-use tilework_runtime::tensor::TensorSpec;
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, UniqueArgs};
 
-use super::rearrange::{self, Part, strides};
-use super::stage::{Line, Of, Which};
+use super::rearrange::{Part, strides};
+use super::stage::Line;
 use super::tiles::{self, DST_TILES, WIDE_DST_TILES};
-use super::{eltwise, norm, reduction};
+use super::{eltwise, norm};
 use crate::grid::{Rectangle, divisor, word};
-use crate::recipe::{At, Build, Planned, Recipe, Site, Task};
+use crate::recipe::{At, Build, Made, Of, Planned, Recipe, Site, Task, Which};
 
 /// The circular buffers: operands, product.
 const A: u32 = 0;
@@ -114,96 +113,70 @@ fn not_in_blocking(config: Option<&MatmulProgramConfig>) -> Result<(), String> {
 
 /// The product, its transposed operands made beforehand, bias and function behind it.
 fn product(asked: Asked<'_>, task: &Task<'_>) -> Planned {
-    let ([a, b, ..], [result]) = (task.operands, task.results) else { return Err("other than two operands".into()) };
     let mut recipe = Recipe::default();
-    let mut turned: Vec<Option<TensorSpec>> = Vec::new();
-    for (i, spec) in [*a, *b].into_iter().enumerate() {
-        turned.push(match asked.transposed[i] {
-            true => Some(transposed(Which::Operand(i), spec, &mut recipe, task.site)?),
-            false => None,
-        });
-    }
-    let mut number = 0;
-    let mut operand = |i: usize| match &turned[i] {
-        Some(spec) => {
-            number += 1;
-            Of { which: Which::Scratch(number - 1), spec }
-        }
-        None => Of { which: Which::Operand(i), spec: task.operands[i] },
-    };
-    let operands = [operand(0), operand(1)];
-    let whole = Of { which: Which::Result(0), spec: result };
-    let after = match asked.activation {
-        Some(name) => vec![eltwise::named(name)?],
-        None => Vec::new(),
-    };
-    if asked.swiglu && !after.is_empty() {
+    let given = [task.operand(0)?, task.operand(1)?];
+    let turned = [0, 1].map(|i| asked.transposed[i].then(|| transposed(given[i], &mut recipe, task.site)).transpose());
+    let [a, b] = turned;
+    let turned = [a?, b?];
+    let operands = [0, 1].map(|i| turned[i].as_ref().map_or(given[i], Made::of));
+    let after = asked.activation.map(eltwise::named).transpose()?;
+    if asked.swiglu && after.is_some() {
         return Err("two functions of the product".into());
     }
     if asked.swiglu {
         return swiglu(operands, asked, recipe, task);
     }
-    if asked.bias.is_none() && after.is_empty() {
-        recipe.stages.extend(stages(operands, whole, asked.config, task.site)?);
+    let result = task.result()?;
+    if asked.bias.is_none() && after.is_none() {
+        recipe.stages.extend(stages(operands, result, asked.config, task.site)?);
         return Ok(recipe);
     }
-    let (desc, spec) = reduction::scratch(result.logical_shape(), DType::F32)?;
-    let sums = Of { which: Which::Scratch(recipe.scratch.len()), spec: &spec };
-    recipe.scratch.push(desc);
-    recipe.stages.extend(stages(operands, sums, asked.config, task.site)?);
+    let sums = recipe.tiles(result.spec.logical_shape(), DType::F32)?;
+    recipe.stages.extend(stages(operands, sums.of(), asked.config, task.site)?);
     let mut others = Vec::new();
     if let Some(i) = asked.bias {
-        let spec = *task.operands.get(i).ok_or("a bias that is missing")?;
-        others.push((Of { which: Which::Operand(i), spec }, vec![norm::two(Function::Add, 0, 1)]));
+        others.push((task.operand(i)?, vec![norm::two(Function::Add, 0, 1)]));
     }
-    recipe.stages.push(norm::rows("matmul-end", (sums, whole), others, after, task.site)?);
+    let after = after.into_iter().collect();
+    recipe.stages.push(norm::rows("matmul-end", (sums.of(), result), others, after, task.site)?);
     Ok(recipe)
 }
 
 /// The first half of the columns of a product times `silu` of the second.
 fn swiglu(operands: [Of<'_>; 2], asked: Asked<'_>, mut recipe: Recipe, task: &Task<'_>) -> Planned {
-    let [result] = task.results else { return Err("other than one result".into()) };
-    let mut dims = result.logical_shape().to_vec();
+    let result = task.result()?;
+    let halved = result.spec.logical_shape();
+    let mut dims = halved.to_vec();
     let width = dims.last_mut().ok_or("a product without columns")?;
     let half = *width;
     *width *= 2;
-    let (desc, spec) = reduction::scratch(&dims, DType::F32)?;
-    let sums = Of { which: Which::Scratch(recipe.scratch.len()), spec: &spec };
-    recipe.scratch.push(desc);
-    recipe.stages.extend(stages(operands, sums, asked.config, task.site)?);
-    let (desc, spec) = reduction::scratch(result.logical_shape(), DType::F32)?;
-    let mut halves = Vec::new();
-    for base in [0, half] {
-        let high = result.logical_shape().to_vec();
-        let (low, steps) = (vec![0; high.len()], strides(&dims));
-        let part = Part { from: sums.which, base: base as i64, low, high, strides: steps };
-        let target = Of { which: Which::Scratch(recipe.scratch.len()), spec: &spec };
-        recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(sums.spec), target, task.site)?);
-        recipe.scratch.push(desc.clone());
-        halves.push(target);
-    }
-    let [up, gate] = halves[..] else { return Err("halves of the product".into()) };
+    let sums = recipe.tiles(&dims, DType::F32)?;
+    recipe.stages.extend(stages(operands, sums.of(), asked.config, task.site)?);
+    let mut part = |base: usize| {
+        let made = recipe.tiles(halved, DType::F32)?;
+        let part = Part::whole(sums.of(), base as i64, halved, &strides(&dims));
+        recipe.rearrange(vec![part], 0, made.of(), task.site)?;
+        Ok::<_, String>(made)
+    };
+    let (up, gate) = (part(0)?, part(half)?);
     let silu = Line::plain(Step::new(Function::Silu).of(1, 0, 0).to(1));
-    let others = vec![(gate, vec![silu, norm::two(Function::Multiply, 0, 1)])];
-    recipe.stages.push(norm::rows("swiglu", (up, norm::result(task)?), others, Vec::new(), task.site)?);
+    let others = vec![(gate.of(), vec![silu, norm::two(Function::Multiply, 0, 1)])];
+    recipe.stages.push(norm::rows("swiglu", (up.of(), result), others, Vec::new(), task.site)?);
     Ok(recipe)
 }
 
 /// A tensor with its last two dimensions exchanged, in a scratch tensor.
-fn transposed(which: Which, spec: &TensorSpec, recipe: &mut Recipe, site: &Site) -> Result<TensorSpec, String> {
-    let dims = spec.logical_shape();
+pub(super) fn transposed(of: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+    let mut dims = of.spec.logical_shape().to_vec();
     let rank = dims.len();
     if rank < 2 {
         return Err("a transposed vector".into());
     }
-    let (mut high, mut steps) = (dims.to_vec(), strides(dims));
-    high.swap(rank - 1, rank - 2);
+    let mut steps = strides(&dims);
+    dims.swap(rank - 1, rank - 2);
     steps.swap(rank - 1, rank - 2);
-    let (desc, turned) = reduction::scratch(&high, spec.dtype())?;
-    let part = Part { from: which, base: 0, low: vec![0; rank], high, strides: steps };
-    let target = Of { which: Which::Scratch(recipe.scratch.len()), spec: &turned };
-    recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(spec), target, site)?);
-    recipe.scratch.push(desc);
+    let turned = recipe.tiles(&dims, of.spec.dtype())?;
+    recipe.rearrange(vec![Part::whole(of, 0, &dims, &steps)], 0, turned.of(), site)?;
     Ok(turned)
 }
 

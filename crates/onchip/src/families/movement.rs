@@ -5,8 +5,7 @@ use tilework_model::ttnn::ops::data_movement::{
 };
 use tilework_ops::{DType, Fill, Shape, Tensor};
 
-use super::rearrange::{self, Part, in_order, strides};
-use super::stage::Which;
+use super::rearrange::{self, Part, strides};
 use crate::recipe::{Planned, Task};
 
 /// The same elements in order, in another layout or shape.
@@ -16,7 +15,7 @@ pub(super) fn same_elements(task: &Task<'_>) -> Planned {
     if count(source.logical_shape()) != count(result.logical_shape()) {
         return Err("another number of elements".into());
     }
-    rearrange::plan(vec![in_order(result.logical_shape())], 0, task)
+    rearrange::plan(vec![Part::in_order(task.operand(0)?, result.logical_shape())], 0, task)
 }
 
 /// The dimension that a number means.
@@ -29,14 +28,9 @@ fn axis(number: i64, rank: usize) -> Result<usize, String> {
 fn permuted(order: &[usize], task: &Task<'_>) -> Planned {
     let source = task.operands[0].logical_shape();
     let steps = strides(source);
-    let part = Part {
-        from: Which::Operand(0),
-        base: 0,
-        low: vec![0; order.len()],
-        high: order.iter().map(|&k| source[k]).collect(),
-        strides: order.iter().map(|&k| steps[k]).collect(),
-    };
-    rearrange::plan(vec![part], 0, task)
+    let dims: Vec<usize> = order.iter().map(|&k| source[k]).collect();
+    let steps: Vec<i64> = order.iter().map(|&k| steps[k]).collect();
+    rearrange::plan(vec![Part::whole(task.operand(0)?, 0, &dims, &steps)], 0, task)
 }
 
 pub(super) fn permute(op: &PermuteOp, task: &Task<'_>) -> Planned {
@@ -68,9 +62,7 @@ pub(super) fn slice(op: &SliceOp, task: &Task<'_>) -> Planned {
         base += begin * *stride;
         *stride *= op.step.get(k).copied().unwrap_or(1);
     }
-    let part =
-        Part { from: Which::Operand(0), base, low: vec![0; result.len()], high: result.to_vec(), strides: steps };
-    rearrange::plan(vec![part], 0, task)
+    rearrange::plan(vec![Part::whole(task.operand(0)?, base, result, &steps)], 0, task)
 }
 
 pub(super) fn concat(op: &ConcatOp, task: &Task<'_>) -> Planned {
@@ -82,7 +74,7 @@ pub(super) fn concat(op: &ConcatOp, task: &Task<'_>) -> Planned {
         let (mut low, mut high) = (vec![0; rank], dims.to_vec());
         (low[along], high[along]) = (from, from + dims[along]);
         from += dims[along];
-        parts.push(Part { from: Which::Operand(operand), base: 0, low, high, strides: strides(dims) });
+        parts.push(Part { from: task.operand(operand)?, base: 0, low, high, strides: strides(dims) });
     }
     rearrange::plan(parts, 0, task)
 }
@@ -94,7 +86,7 @@ pub(super) fn pad(op: &PadOp, task: &Task<'_>) -> Planned {
     }
     let low: Vec<usize> = op.padding.iter().step_by(2).map(|&n| n as usize).collect();
     let high = low.iter().zip(dims).map(|(low, n)| low + n).collect();
-    let part = Part { from: Which::Operand(0), base: 0, low, high, strides: strides(dims) };
+    let part = Part { from: task.operand(0)?, base: 0, low, high, strides: strides(dims) };
     rearrange::plan(vec![part], word(task.results[0].dtype(), op.value)?, task)
 }
 
@@ -124,13 +116,7 @@ pub(super) fn repeat(op: &RepeatOp, task: &Task<'_>) -> Planned {
         return Err("more dimensions than the operand".into());
     }
     // Copies along a dimension are boxes, but of a dimension of length one a stride of zero.
-    let mut parts = vec![Part {
-        from: Which::Operand(0),
-        base: 0,
-        low: vec![0; source.len()],
-        high: source.to_vec(),
-        strides: strides(source),
-    }];
+    let mut parts = vec![Part::in_order(task.operand(0)?, source)];
     for k in 0..source.len() {
         let times = result[k] / source[k].max(1);
         if source[k] == 1 {
@@ -164,6 +150,5 @@ pub(super) fn repeat_interleave(op: &RepeatInterleaveOp, task: &Task<'_>) -> Pla
     if source[along] == 1 {
         steps[along] = 0;
     }
-    let part = Part { from: Which::Operand(0), base: 0, low: vec![0; high.len()], high, strides: steps };
-    rearrange::plan(vec![part], 0, task)
+    rearrange::plan(vec![Part::whole(task.operand(0)?, 0, &high, &steps)], 0, task)
 }

@@ -1,13 +1,12 @@
-//! Softmax and normalisation along the last dimension: statistics of rows first, then the rows.
+//! Softmax and normalisation along a dimension: statistics first, then a pass over the elements.
 
 use tilework_abi::eltwise::{Function, Step};
 use tilework_model::ttnn::ops::normalization::{LayerNormOp, RMSNormOp, SoftmaxOp};
 use tilework_ops::DType;
-use tilework_runtime::tensor::TensorSpec;
 
-use super::reduction::{By, Reduce, kept, scratch};
-use super::stage::{Line, Of, Stage, Which, aligned, spread};
-use crate::recipe::{Build, Planned, Recipe, Site, Task};
+use super::reduction::{By, Reduce, kept};
+use super::stage::{Line, Stage, aligned, spread};
+use crate::recipe::{Build, Made, Of, Planned, Recipe, Site, Task};
 
 /// A step of two slots to the first of them.
 pub(super) fn two(function: Function, a: u32, b: u32) -> Line {
@@ -15,16 +14,19 @@ pub(super) fn two(function: Function, a: u32, b: u32) -> Line {
 }
 
 /// A step of one slot in place.
-fn one(function: Function, slot: u32, number: f32) -> Line {
+pub(super) fn one(function: Function, slot: u32, number: f32) -> Line {
     Line::new(Step::new(function).of(slot, 0, 0).to(slot), [number.to_bits(), 0])
 }
+
+/// Operands of a pass over rows: each with the steps that follow when it is in slot 1.
+pub(super) type Others<'s> = Vec<(Of<'s>, Vec<Line>)>;
 
 /// The first tensor loaded to slot 0, then others one after the other to slot 1, each with the steps
 /// behind it; then the steps `after`; slot 0 to the second tensor.
 pub(super) fn rows(
     name: &'static str,
     (first, result): (Of<'_>, Of<'_>),
-    others: Vec<(Of<'_>, Vec<Line>)>,
+    others: Others<'_>,
     after: Vec<Line>,
     site: &Site,
 ) -> Result<Build, String> {
@@ -45,137 +47,117 @@ pub(super) fn rows(
     Stage { name, operands, result, lines, counts: None, wide: true, space }.plan(site)
 }
 
-/// The result of a task.
-pub(super) fn result<'t>(task: &Task<'t>) -> Result<Of<'t>, String> {
-    let [spec] = task.results else { return Err("other than one result".into()) };
-    Ok(Of { which: Which::Result(0), spec })
+/// A recipe whose stages begin with statistics of a tensor of numbers over some dimensions.
+pub(super) struct Statistics<'s> {
+    pub(super) x: Of<'s>,
+    pub(super) reduced: Vec<bool>,
+    pub(super) recipe: Recipe,
+    pub(super) site: &'s Site,
 }
 
-/// The operand, which is not of integers, and the dimension, if it is the last or the one before.
-fn normalised<'t>(task: &Task<'t>) -> Result<&'t TensorSpec, String> {
-    let source = task.operands.first().ok_or("no operand")?;
-    match source.dtype() {
-        DType::F32 | DType::BF16 | DType::Bfp8B => Ok(source),
-        other => Err(format!("elements of type {}", other.name())),
+impl<'s> Statistics<'s> {
+    /// Of a tensor over some of its dimensions.
+    ///
+    /// # Errors
+    /// The tensor has integers.
+    pub(super) fn of(x: Of<'s>, reduced: Vec<bool>, recipe: Recipe, site: &'s Site) -> Result<Self, String> {
+        match x.spec.dtype() {
+            DType::F32 | DType::BF16 | DType::Bfp8B => Ok(Self { x, reduced, recipe, site }),
+            other => Err(format!("elements of type {}", other.name())),
+        }
+    }
+
+    /// Of the operand over its last dimension.
+    fn of_rows(task: &Task<'s>) -> Result<Self, String> {
+        let x = task.operand(0)?;
+        let rank = x.spec.logical_shape().len();
+        Self::of(x, (1..=rank).map(|k| k == rank).collect(), Recipe::default(), task.site)
+    }
+
+    /// How many elements each is made of.
+    fn count(&self) -> usize {
+        self.x.spec.logical_shape().iter().zip(&self.reduced).filter(|(_, is)| **is).map(|(length, _)| length).product()
+    }
+
+    /// A statistic in float32: the fold of what `before` makes of the element in slot 1 and of other
+    /// statistics, from slot 2 on; then `after` in slot 0.
+    pub(super) fn fold(
+        &mut self,
+        name: &'static str,
+        others: &[&Made],
+        before: Vec<Line>,
+        by: By,
+        after: Vec<Line>,
+    ) -> Result<Made, String> {
+        let made = self.recipe.tiles(&kept(self.x.spec.logical_shape(), &self.reduced), DType::F32)?;
+        let operands = std::iter::once(self.x).chain(others.iter().map(|made| made.of())).collect();
+        let reduced = self.reduced.clone();
+        let stage = Reduce { name, operands, before, by, reduced, after, result: made.of() }.plan(self.site)?;
+        self.recipe.stages.push(stage);
+        Ok(made)
+    }
+
+    /// The means, and one divided by the deviations.
+    pub(super) fn deviations(&mut self, epsilon: f32) -> Result<(Made, Made), String> {
+        let part = one(Function::Scale, 0, 1.0 / self.count() as f32);
+        let mean = self.fold("mean", &[], Vec::new(), By::Sum, vec![part])?;
+        let before = vec![two(Function::Subtract, 1, 2), one(Function::Square, 1, 0.0)];
+        let after = vec![part, one(Function::Rsqrt, 0, epsilon)];
+        let root = self.fold("variance", &[&mean], before, By::Sum, after)?;
+        Ok((mean, root))
+    }
+
+    /// Ends with a pass over the elements.
+    pub(super) fn pass(mut self, name: &'static str, others: Others<'_>, to: Of<'_>) -> Planned {
+        self.recipe.stages.push(rows(name, (self.x, to), others, Vec::new(), self.site)?);
+        Ok(self.recipe)
     }
 }
 
 pub(super) fn softmax(op: &SoftmaxOp, task: &Task<'_>) -> Planned {
-    let source = normalised(task)?;
-    let dims = source.logical_shape();
-    let rank = dims.len() as i32;
+    let x = task.operand(0)?;
+    let rank = x.spec.logical_shape().len() as i32;
     let axis = if op.dimension < 0 { op.dimension + rank } else { op.dimension };
-    let reduced: Vec<bool> = (0..rank).map(|k| k == axis).collect();
-    if !reduced.contains(&true) {
+    if !(0..rank).contains(&axis) {
         return Err(format!("dimension {}", op.dimension));
     }
-    let (desc, spec) = scratch(&kept(dims, &reduced), DType::F32)?;
-    let x = Of { which: Which::Operand(0), spec: source };
-    let (largest, sum) = (Of { which: Which::Scratch(0), spec: &spec }, Of { which: Which::Scratch(1), spec: &spec });
-    let max = Reduce {
-        name: "softmax-max",
-        operands: vec![x],
-        before: Vec::new(),
-        by: By::Max,
-        reduced: reduced.clone(),
-        after: Vec::new(),
-        result: largest,
-    };
-    let exponentials = Reduce {
-        name: "softmax-sum",
-        operands: vec![x, largest],
-        before: vec![two(Function::Subtract, 1, 2), one(Function::Exp, 1, 0.0)],
-        by: By::Sum,
-        reduced,
-        after: vec![one(Function::Reciprocal, 0, 0.0)],
-        result: sum,
-    };
-    let quotient = rows(
-        "softmax",
-        (x, result(task)?),
-        vec![
-            (largest, vec![two(Function::Subtract, 0, 1), one(Function::Exp, 0, 0.0)]),
-            (sum, vec![two(Function::Multiply, 0, 1)]),
-        ],
-        Vec::new(),
-        task.site,
-    )?;
-    let stages = vec![max.plan(task.site)?, exponentials.plan(task.site)?, quotient];
-    Ok(Recipe { scratch: vec![desc.clone(), desc], stages })
+    let reduced = (0..rank).map(|k| k == axis).collect();
+    softmax_of(Statistics::of(x, reduced, Recipe::default(), task.site)?, task.result()?)
 }
 
-/// Which operands are the weight and the bias.
-fn affine(weight: bool, bias: bool) -> [Option<usize>; 2] {
-    [weight.then_some(1), bias.then_some(1 + usize::from(weight))]
+/// The softmax of a tensor over some of its dimensions.
+pub(super) fn softmax_of(mut of: Statistics<'_>, to: Of<'_>) -> Planned {
+    let largest = of.fold("softmax-max", &[], Vec::new(), By::Max, Vec::new())?;
+    let before = vec![two(Function::Subtract, 1, 2), one(Function::Exp, 1, 0.0)];
+    let sum = of.fold("softmax-sum", &[&largest], before, By::Sum, vec![one(Function::Reciprocal, 0, 0.0)])?;
+    let others = vec![
+        (largest.of(), vec![two(Function::Subtract, 0, 1), one(Function::Exp, 0, 0.0)]),
+        (sum.of(), vec![two(Function::Multiply, 0, 1)]),
+    ];
+    of.pass("softmax", others, to)
 }
 
-/// Steps for weight and bias.
-fn scaled<'t>(task: &Task<'t>, which: [Option<usize>; 2]) -> Result<Vec<(Of<'t>, Vec<Line>)>, String> {
-    let mut others = Vec::new();
-    for (operand, function) in which.into_iter().zip([Function::Multiply, Function::Add]) {
-        let Some(i) = operand else { continue };
-        let spec = *task.operands.get(i).ok_or("an operand is missing")?;
-        others.push((Of { which: Which::Operand(i), spec }, vec![two(function, 0, 1)]));
-    }
-    Ok(others)
+/// Steps for the weight and the bias behind the operand.
+fn affine<'t>(weight: bool, bias: bool, task: &Task<'t>) -> Result<Others<'t>, String> {
+    let which = [(weight, 1, Function::Multiply), (bias, 1 + usize::from(weight), Function::Add)];
+    let given = which.into_iter().filter(|(given, ..)| *given);
+    given.map(|(_, i, function)| Ok((task.operand(i)?, vec![two(function, 0, 1)]))).collect()
 }
 
 pub(super) fn rms_norm(op: &RMSNormOp, task: &Task<'_>) -> Planned {
-    let source = normalised(task)?;
-    let dims = source.logical_shape();
-    let (width, last) = (dims.last().copied().unwrap_or(1), dims.len().saturating_sub(1));
-    let reduced: Vec<bool> = (0..dims.len()).map(|k| k == last).collect();
-    let (desc, spec) = scratch(&kept(dims, &reduced), DType::F32)?;
-    let x = Of { which: Which::Operand(0), spec: source };
-    let root = Of { which: Which::Scratch(0), spec: &spec };
-    let mean = Reduce {
-        name: "rms-norm-mean",
-        operands: vec![x],
-        before: vec![one(Function::Square, 1, 0.0)],
-        by: By::Sum,
-        reduced,
-        after: vec![one(Function::Scale, 0, 1.0 / width as f32), one(Function::Rsqrt, 0, op.epsilon)],
-        result: root,
-    };
-    let mut others = vec![(root, vec![two(Function::Multiply, 0, 1)])];
-    others.extend(scaled(task, affine(op.weight.is_some(), op.bias.is_some()))?);
-    let stages = vec![mean.plan(task.site)?, rows("rms-norm", (x, result(task)?), others, Vec::new(), task.site)?];
-    Ok(Recipe { scratch: vec![desc], stages })
+    let mut of = Statistics::of_rows(task)?;
+    let after = vec![one(Function::Scale, 0, 1.0 / of.count() as f32), one(Function::Rsqrt, 0, op.epsilon)];
+    let root = of.fold("mean-square", &[], vec![one(Function::Square, 1, 0.0)], By::Sum, after)?;
+    let mut others = vec![(root.of(), vec![two(Function::Multiply, 0, 1)])];
+    others.extend(affine(op.weight.is_some(), op.bias.is_some(), task)?);
+    of.pass("rms-norm", others, task.result()?)
 }
 
 pub(super) fn layer_norm(op: &LayerNormOp, task: &Task<'_>) -> Planned {
-    let source = normalised(task)?;
-    let dims = source.logical_shape();
-    let (width, last) = (dims.last().copied().unwrap_or(1), dims.len().saturating_sub(1));
-    let reduced: Vec<bool> = (0..dims.len()).map(|k| k == last).collect();
-    let (desc, spec) = scratch(&kept(dims, &reduced), DType::F32)?;
-    let x = Of { which: Which::Operand(0), spec: source };
-    let (mean, root) = (Of { which: Which::Scratch(0), spec: &spec }, Of { which: Which::Scratch(1), spec: &spec });
-    let part = 1.0 / width as f32;
-    let means = Reduce {
-        name: "layer-norm-mean",
-        operands: vec![x],
-        before: Vec::new(),
-        by: By::Sum,
-        reduced: reduced.clone(),
-        after: vec![one(Function::Scale, 0, part)],
-        result: mean,
-    };
-    let variances = Reduce {
-        name: "layer-norm-variance",
-        operands: vec![x, mean],
-        before: vec![two(Function::Subtract, 1, 2), one(Function::Square, 1, 0.0)],
-        by: By::Sum,
-        reduced,
-        after: vec![one(Function::Scale, 0, part), one(Function::Rsqrt, 0, op.epsilon)],
-        result: root,
-    };
-    let mut others = vec![(mean, vec![two(Function::Subtract, 0, 1)]), (root, vec![two(Function::Multiply, 0, 1)])];
-    others.extend(scaled(task, affine(op.weight.is_some(), op.bias.is_some()))?);
-    let stages = vec![
-        means.plan(task.site)?,
-        variances.plan(task.site)?,
-        rows("layer-norm", (x, result(task)?), others, Vec::new(), task.site)?,
-    ];
-    Ok(Recipe { scratch: vec![desc.clone(), desc], stages })
+    let mut of = Statistics::of_rows(task)?;
+    let (mean, root) = of.deviations(op.epsilon)?;
+    let mut others =
+        vec![(mean.of(), vec![two(Function::Subtract, 0, 1)]), (root.of(), vec![two(Function::Multiply, 0, 1)])];
+    others.extend(affine(op.weight.is_some(), op.bias.is_some(), task)?);
+    of.pass("layer-norm", others, task.result()?)
 }

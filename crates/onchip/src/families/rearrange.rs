@@ -8,9 +8,8 @@ use tilework_runtime::memory::{BufferType, TensorMemoryLayout};
 use tilework_runtime::tensor::{Layout, Tensor, TensorSpec};
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
-use super::stage::{Of, Which};
 use crate::grid::share;
-use crate::recipe::{At, Build, Planned, Recipe, Site, Task};
+use crate::recipe::{At, Build, Of, Planned, Recipe, Site, Task};
 
 /// Bytes of L1 for the kernel of one core, and the most pages of sources in it.
 const MEMORY: u32 = 480 << 10;
@@ -20,12 +19,24 @@ const SLOTS: u32 = 512;
 /// tensor `from` in row-major order. All lists have one number for each dimension of the
 /// result.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
-    pub(super) from: Which,
+pub(super) struct Part<'s> {
+    pub(super) from: Of<'s>,
     pub(super) base: i64,
     pub(super) low: Vec<usize>,
     pub(super) high: Vec<usize>,
     pub(super) strides: Vec<i64>,
+}
+
+impl<'s> Part<'s> {
+    /// A whole result of these dimensions, whose elements lie so in the tensor.
+    pub(super) fn whole(from: Of<'s>, base: i64, dims: &[usize], strides: &[i64]) -> Self {
+        Self { from, base, low: vec![0; dims.len()], high: dims.to_vec(), strides: strides.to_vec() }
+    }
+
+    /// All elements of a tensor in order, as a result of these dimensions: another layout or shape.
+    pub(super) fn in_order(from: Of<'s>, dims: &[usize]) -> Self {
+        Self::whole(from, 0, dims, &strides(dims))
+    }
 }
 
 /// The strides of dimensions in row-major order.
@@ -35,11 +46,6 @@ pub(super) fn strides(dims: &[usize]) -> Vec<i64> {
         strides[k - 1] = strides[k] * dims[k] as i64;
     }
     strides
-}
-
-/// All elements in order: another layout or shape.
-pub(super) fn in_order(dims: &[usize]) -> Part {
-    Part { from: Which::Operand(0), base: 0, low: vec![0; dims.len()], high: dims.to_vec(), strides: strides(dims) }
 }
 
 /// What the kernel knows of a tensor.
@@ -76,8 +82,8 @@ impl Side {
 }
 
 /// Whether all elements of all pages are in a part; parts are disjoint.
-fn covered(dims: &[usize], spec: &TensorSpec, parts: &[Part]) -> bool {
-    let inside = |part: &Part| -> usize {
+fn covered(dims: &[usize], spec: &TensorSpec, parts: &[Part<'_>]) -> bool {
+    let inside = |part: &Part<'_>| -> usize {
         part.low.iter().zip(&part.high).map(|(low, high)| high.saturating_sub(*low)).product()
     };
     let elements: usize = parts.iter().map(inside).sum();
@@ -92,27 +98,29 @@ fn padded<T: Copy>(list: &[T], first: T) -> [T; DIMS] {
 }
 
 /// A recipe for a result of parts of operands; elsewhere it has `fill`, as a word of equal elements.
-pub(super) fn plan(parts: Vec<Part>, fill: u32, task: &Task<'_>) -> Planned {
-    let [result] = task.results else { return Err("other than one result".into()) };
-    let from = |which: Which| match which {
-        Which::Operand(i) => Ok(task.operands[i]),
-        Which::Scratch(_) | Which::Result(_) => Err("a part of no operand".to_owned()),
-    };
-    if result.pages() == 0 {
-        return Ok(Recipe::default());
-    }
-    let stage = stage(parts, fill, from, Of { which: Which::Result(0), spec: result }, task.site)?;
-    Ok(Recipe { scratch: Vec::new(), stages: vec![stage] })
+pub(super) fn plan(parts: Vec<Part<'_>>, fill: u32, task: &Task<'_>) -> Planned {
+    let mut recipe = Recipe::default();
+    recipe.rearrange(parts, fill, task.result()?, task.site)?;
+    Ok(recipe)
 }
 
-/// The program for a tensor of parts of others, of which `source` knows what they are.
-pub(super) fn stage<'s>(
-    parts: Vec<Part>,
-    fill: u32,
-    source: impl Fn(Which) -> Result<&'s TensorSpec, String>,
-    target: Of<'_>,
-    site: &Site,
-) -> Result<Build, String> {
+impl Recipe {
+    /// Makes a tensor of parts of others; elsewhere it has `fill`.
+    pub(super) fn rearrange(&mut self, parts: Vec<Part<'_>>, fill: u32, to: Of<'_>, site: &Site) -> Result<(), String> {
+        if to.spec.pages() != 0 {
+            self.stages.push(stage(parts, fill, to, site)?);
+        }
+        Ok(())
+    }
+
+    /// Makes a tensor of the elements of another in order: another layout or shape.
+    pub(super) fn same_elements(&mut self, from: Of<'_>, to: Of<'_>, site: &Site) -> Result<(), String> {
+        self.rearrange(vec![Part::in_order(from, to.spec.logical_shape())], 0, to, site)
+    }
+}
+
+/// The program for a tensor of parts of others; elsewhere it has `fill`.
+fn stage(parts: Vec<Part<'_>>, fill: u32, target: Of<'_>, site: &Site) -> Result<Build, String> {
     let Of { which, spec: result } = target;
     let dims = result.logical_shape().to_vec();
     if dims.len() > DIMS {
@@ -128,7 +136,7 @@ pub(super) fn stage<'s>(
     let out = Side::of(result)?;
     let mut sides = Vec::new();
     for part in &parts {
-        let source = source(part.from)?;
+        let source = part.from.spec;
         if source.dtype() != result.dtype() {
             return Err(format!("{} elements made of {}", result.dtype().name(), source.dtype().name()));
         }
@@ -141,35 +149,43 @@ pub(super) fn stage<'s>(
     let slots = slots.ok_or_else(|| format!("pages of {} bytes", slot.max(out.page)))?;
     let fills = !covered(&dims, result, &parts);
     let cores = site.workers[..site.workers.len().min(pages.div_ceil(2) as usize)].to_vec();
+    let boxes: Vec<_> = parts.iter().zip(&sides).map(|(part, side)| (part.from.which, *side, corners(part))).collect();
     Ok(Box::new(move |at| {
         let common = |cb: u32| {
             let mut words = vec![0; arg::FIRST_BOX as usize];
             let mut set = |at: u32, values: &[u32]| words[at as usize..][..values.len()].copy_from_slice(values);
             set(arg::ADDRESS, &out.words(which.of(at)));
             // Without parts there is one box, which is empty.
-            let boxes = parts.len().max(1) as u32;
-            set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, slot, boxes]);
+            let count = boxes.len().max(1) as u32;
+            set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, slot, count]);
             set(arg::DIMS, &padded(&dims.iter().map(|&n| n as u32).collect::<Vec<_>>(), 1));
-            for (part, side) in parts.iter().zip(&sides) {
-                words.extend(box_words(part, side, part.from.of(at)));
+            for (from, side, corners) in &boxes {
+                words.extend(box_words(corners, side, from.of(at)));
             }
-            words.resize((arg::FIRST_BOX + boxes * of_box::WORDS) as usize, 0);
+            words.resize((arg::FIRST_BOX + count * of_box::WORDS) as usize, 0);
             words
         };
         program(common, pages, &cores, memory(out.page, slots, slot), at)
     }))
 }
 
-fn box_words(part: &Part, side: &Side, source: &Tensor) -> Vec<u32> {
+/// The arguments of a box from its first element on.
+fn corners(part: &Part<'_>) -> Vec<u32> {
     let narrow = |list: &[usize], first| padded(&list.iter().map(|&n| n as u32).collect::<Vec<_>>(), first);
+    // Numbers of elements have 32 bits; strides wrap around as the kernel's arithmetic does.
+    let mut words = vec![part.base as u32];
+    words.extend(narrow(&part.low, 0));
+    words.extend(narrow(&part.high, 1));
+    words.extend(padded(&part.strides.iter().map(|&n| n as u32).collect::<Vec<_>>(), 0));
+    words
+}
+
+fn box_words(corners: &[u32], side: &Side, source: &Tensor) -> Vec<u32> {
     let mut words = vec![0; of_box::WORDS as usize];
     let mut set = |at: u32, values: &[u32]| words[at as usize..][..values.len()].copy_from_slice(values);
     set(of_box::ADDRESS, &side.words(source));
-    // Numbers of elements have 32 bits; strides wrap around as the kernel's arithmetic does.
-    set(of_box::TILES, &[side.tiles.into(), side.columns, side.rows, part.base as u32]);
-    set(of_box::LOW, &narrow(&part.low, 0));
-    set(of_box::HIGH, &narrow(&part.high, 1));
-    set(of_box::STRIDES, &padded(&part.strides.iter().map(|&n| n as u32).collect::<Vec<_>>(), 0));
+    set(of_box::TILES, &[side.tiles.into(), side.columns, side.rows]);
+    set(of_box::BASE, corners);
     words
 }
 

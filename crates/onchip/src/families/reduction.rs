@@ -2,13 +2,10 @@
 
 use tilework_abi::eltwise::{Function, Step, When, fold};
 use tilework_model::ttnn::ops::reduction::{ReductionOp, ReductionOpType, ReductionProdOp};
-use tilework_ops::DType;
-use tilework_runtime::tensor::{TensorDesc, TensorSpec};
 
 use super::eltwise::{is_integer, numbers_of};
-use super::rearrange::{self, in_order};
-use super::stage::{Line, Of, Stage, Which, aligned, spread};
-use crate::recipe::{Build, Planned, Recipe, Site, Task};
+use super::stage::{Line, Stage, aligned, spread};
+use crate::recipe::{Build, Of, Planned, Recipe, Site, Task};
 
 /// What elements are folded by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,20 +107,13 @@ fn dimensions(numbers: &[i64], rank: usize) -> Result<Vec<bool>, String> {
     Ok(reduced)
 }
 
-/// A tensor in tiles in DRAM that only the recipe uses.
-pub(super) fn scratch(dims: &[usize], dtype: DType) -> Result<(TensorDesc, TensorSpec), String> {
-    let desc = TensorDesc::new(dims.to_vec()).dtype(dtype);
-    let spec = TensorSpec::new(&desc).map_err(|e| e.to_string())?;
-    Ok((desc, spec))
-}
-
 /// Lengths with one where a dimension is reduced.
 pub(super) fn kept(dims: &[usize], reduced: &[bool]) -> Vec<usize> {
     dims.iter().zip(reduced).map(|(&length, &reduced)| if reduced { 1 } else { length }).collect()
 }
 
 fn reduce(by: By, numbers: &[i64], scale: impl Fn(usize) -> Option<f32>, task: &Task<'_>) -> Planned {
-    let ([source], [result]) = (task.operands, task.results) else { return Err("other than one operand".into()) };
+    let (Of { spec: source, .. }, result) = (task.operand(0)?, task.result()?);
     let dims = source.logical_shape();
     let reduced = dimensions(numbers, dims.len())?;
     let count = dims.iter().zip(&reduced).filter(|(_, reduced)| **reduced).map(|(length, _)| length).product();
@@ -131,33 +121,32 @@ fn reduce(by: By, numbers: &[i64], scale: impl Fn(usize) -> Option<f32>, task: &
     if after.is_some() && is_integer(source.dtype()) {
         return Err(format!("means of elements of type {}", source.dtype().name()));
     }
-    if is_integer(source.dtype()) != is_integer(result.dtype()) {
-        return Err(format!("{} elements made of {}", result.dtype().name(), source.dtype().name()));
+    if is_integer(source.dtype()) != is_integer(result.spec.dtype()) {
+        return Err(format!("{} elements made of {}", result.spec.dtype().name(), source.dtype().name()));
     }
     let kept = kept(dims, &reduced);
-    let direct = aligned(result.logical_shape(), 2) == aligned(&kept, 2);
-    let (desc, spec) = scratch(&kept, result.dtype())?;
-    let stage = Reduce {
-        name: "reduce",
-        operands: vec![Of { which: Which::Operand(0), spec: source }],
-        before: Vec::new(),
-        by,
-        reduced,
-        after: after.into_iter().collect(),
-        result: match direct {
-            true => Of { which: Which::Result(0), spec: result },
-            false => Of { which: Which::Scratch(0), spec: &spec },
-        },
+    let source = task.operand(0)?;
+    let stage = |result| {
+        Reduce {
+            name: "reduce",
+            operands: vec![source],
+            before: Vec::new(),
+            by,
+            reduced,
+            after: after.into_iter().collect(),
+            result,
+        }
+        .plan(task.site)
     };
-    let mut recipe = Recipe { scratch: Vec::new(), stages: vec![stage.plan(task.site)?] };
-    if !direct {
-        // Without the reduced dimensions the elements lie elsewhere in the tiles.
-        let mut part = in_order(result.logical_shape());
-        part.from = Which::Scratch(0);
-        let target = Of { which: Which::Result(0), spec: result };
-        recipe.stages.push(rearrange::stage(vec![part], 0, |_| Ok(&spec), target, task.site)?);
-        recipe.scratch.push(desc);
+    let mut recipe = Recipe::default();
+    if aligned(result.spec.logical_shape(), 2) == aligned(&kept, 2) {
+        recipe.stages.push(stage(result)?);
+        return Ok(recipe);
     }
+    // Without the reduced dimensions the elements lie elsewhere in the tiles.
+    let folded = recipe.tiles(&kept, result.spec.dtype())?;
+    recipe.stages.push(stage(folded.of())?);
+    recipe.same_elements(folded.of(), result, task.site)?;
     Ok(recipe)
 }
 

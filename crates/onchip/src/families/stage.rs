@@ -9,12 +9,11 @@ use tilework_abi::eltwise::{Function, NUMBERS, Step, arg, flag, image};
 use tilework_abi::tensix::Processor;
 use tilework_abi::walk::{BUFFERS, LOOPS, buffer};
 use tilework_ops::DType;
-use tilework_runtime::tensor::{Tensor, TensorSpec};
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
 use super::tiles;
 use crate::grid::share;
-use crate::recipe::{At, Build, Site};
+use crate::recipe::{At, Build, Of, Site, Which};
 
 /// Rows and columns of a tile.
 const TILE: usize = 32;
@@ -23,31 +22,6 @@ const OPERAND_CB: u32 = 0;
 const RESULT_CB: u32 = 16;
 /// Pages of a circular buffer.
 const PAGES: u32 = 4;
-
-/// Which tensor of a recipe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Which {
-    Operand(usize),
-    Scratch(usize),
-    Result(usize),
-}
-
-impl Which {
-    pub(super) fn of<'a>(self, at: &'a At<'_>) -> &'a Tensor {
-        match self {
-            Self::Operand(i) => at.operands[i],
-            Self::Scratch(i) => &at.scratch[i],
-            Self::Result(i) => &at.results[i],
-        }
-    }
-}
-
-/// A tensor that a stage reads or makes.
-#[derive(Clone, Copy)]
-pub(super) struct Of<'s> {
-    pub(super) which: Which,
-    pub(super) spec: &'s TensorSpec,
-}
 
 /// A step and its numbers.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +59,6 @@ pub(super) struct Stage<'s> {
 /// A loop over tiles: how often, and how far each operand goes.
 struct Loop {
     count: u32,
-    reduced: bool,
     steps: Vec<u32>,
 }
 
@@ -125,22 +98,6 @@ fn strides(dims: &[usize], space: &[(usize, bool)]) -> Result<Vec<u32>, String> 
         size *= in_tiles(dims[k], rank - 1 - k) as u32;
     }
     Ok(strides)
-}
-
-/// Joins loops that go on where the one inside ends.
-fn joined(loops: Vec<Loop>) -> Vec<Loop> {
-    let mut joined: Vec<Loop> = Vec::new();
-    for inner in loops.into_iter().filter(|each| each.count != 1) {
-        let follows = |outer: &Loop| {
-            let pairs = outer.steps.iter().zip(&inner.steps);
-            outer.reduced == inner.reduced && pairs.into_iter().all(|(outer, step)| *outer == step * inner.count)
-        };
-        match joined.last_mut() {
-            Some(outer) if follows(outer) => *outer = Loop { count: outer.count * inner.count, ..inner },
-            _ => joined.push(inner),
-        }
-    }
-    joined
 }
 
 /// The loops of one operand: those inside that do not move it are iterations for which a page
@@ -210,9 +167,8 @@ impl Stage<'_> {
         // Runs are over what is kept, in the order of the result's tiles; iterations over the rest.
         let loops = |reduced: bool| {
             let of = space.iter().enumerate().filter(move |(_, (_, is))| *is == reduced);
-            let of = of.map(|(k, &(length, reduced))| Loop {
+            let of = of.map(|(k, &(length, _))| Loop {
                 count: in_tiles(length, rank - 1 - k) as u32,
-                reduced,
                 steps: all.iter().map(|strides| strides[k]).collect(),
             });
             of.collect::<Vec<_>>()
@@ -224,7 +180,7 @@ impl Stage<'_> {
             Some((length, true)) => in_tiles(*length, 0) as u32,
             _ => 1,
         };
-        let loops = joined(kept.into_iter().chain(reduced).collect());
+        let loops: Vec<Loop> = kept.into_iter().chain(reduced).filter(|each| each.count != 1).collect();
         let reads = operands.iter().enumerate().map(|(i, of)| read(of, i, &loops)).collect::<Result<Vec<_>, _>>()?;
         let images = lines.iter().fold(image::ALL, |images, line| images & line.step.function.images());
         let math = match images {
