@@ -4,6 +4,12 @@
 //! between two corners. Its element at coordinates `i` is the one of a source, in row-major order,
 //! whose number is `base` plus the sum of `stride[k] * (i[k] - low[k])`. So one kernel changes
 //! layouts, permutes, slices, concatenates, pads, repeats and reshapes.
+//!
+//! A box may take a number from another tensor, the *index*: element `base + sum of stride[k] *
+//! (i[k] - low[k])` of that. A box with `step` then has the element `step` times that number further
+//! on: rows of a table, gathered elements, slices with bounds that are tensors. A box with `moves`
+//! is moved along that dimension by it: places that are written. A number that is not below `bound`
+//! ends the kernel in a trap.
 
 /// Coordinates of an element.
 pub const DIMS: usize = 6;
@@ -44,8 +50,27 @@ pub mod arg {
     pub const BOXES: u32 = 10;
     /// Lengths of the result's dimensions, without padding.
     pub const DIMS: u32 = 11;
+    /// The index ([`super::index`]).
+    pub const INDEX: u32 = 17;
     /// Arguments of the first box.
-    pub const FIRST_BOX: u32 = 17;
+    pub const FIRST_BOX: u32 = INDEX + super::index::WORDS;
+}
+
+/// Arguments of the index.
+pub mod index {
+    /// Address in each DRAM bank, distance of pages in a bank, bytes of a page, whether pages are
+    /// tiles, length of the last dimension and of the one before: as those of a box.
+    pub const ADDRESS: u32 = 0;
+    /// The first element.
+    pub const BASE: u32 = 6;
+    /// Strides, in two's complement.
+    pub const STRIDES: u32 = 7;
+    /// Bytes of an element as a power of two: 0 to 2.
+    pub const SIZE: u32 = 13;
+    /// All numbers are below this.
+    pub const BOUND: u32 = 14;
+    /// Arguments of the index.
+    pub const WORDS: u32 = 15;
 }
 
 /// Arguments of a box.
@@ -70,8 +95,12 @@ pub mod of_box {
     pub const HIGH: u32 = 13;
     /// Strides, in two's complement.
     pub const STRIDES: u32 = 19;
+    /// How many elements further on each of the index's numbers is; 0: none.
+    pub const STEP: u32 = 25;
+    /// By which of its dimensions the box is moved by the index's number, one more; 0: by none.
+    pub const MOVES: u32 = 26;
     /// Arguments of a box.
-    pub const WORDS: u32 = 25;
+    pub const WORDS: u32 = 27;
 }
 
 /// Runs of elements that are remembered until their pages are there.
@@ -82,8 +111,10 @@ pub const RUN_BYTES: u32 = 12;
 /// which batch of runs it was used last.
 pub const TAG_BYTES: u32 = 8;
 
-/// Bytes of the kernel's memory: two pages of the result, slots with their tags, and runs.
-pub const fn memory(page_bytes: u32, slots: u32, slot_bytes: u32) -> u32 {
+/// Bytes of the kernel's memory: two pages of the result, slots with their tags, runs, and a page of
+/// the index.
+pub const fn memory(page_bytes: u32, slots: u32, slot_bytes: u32, index_bytes: u32) -> u32 {
     let tables = slots * TAG_BYTES + RUNS * RUN_BYTES;
-    2 * page_bytes.next_multiple_of(64) + slots * slot_bytes + tables.next_multiple_of(64)
+    let pages = 2 * page_bytes.next_multiple_of(64) + slots * slot_bytes;
+    pages + tables.next_multiple_of(64) + index_bytes.next_multiple_of(64)
 }

@@ -11,9 +11,12 @@ use tilework_abi::board::Board;
 use tilework_engine::{Comparison, Engine, Options, Session, Tolerance, Value};
 use tilework_model::common::{DataType, Dim2d};
 use tilework_model::ttnn::ops::conv::Conv2dOp;
-use tilework_model::ttnn::ops::data_movement::{ConcatOp, PadOp, PermuteOp, ReshapeOp, SliceOp, SliceOpParams};
+use tilework_model::ttnn::ops::data_movement::{
+    ConcatOp, GatherOp, PadOp, PermuteOp, ReshapeOp, SliceOp, SliceOpParams,
+};
 use tilework_model::ttnn::ops::data_movement::{SliceOpType, SliceStaticOpParams};
-use tilework_model::ttnn::ops::eltwise::EltwiseBinaryOpType;
+use tilework_model::ttnn::ops::eltwise::{EltwiseBinaryOpType, EltwiseUnaryOp, EltwiseUnaryOpType};
+use tilework_model::ttnn::ops::embedding::EmbeddingOp;
 use tilework_model::ttnn::ops::matmul::MatmulOp;
 use tilework_model::ttnn::ops::normalization::{LayerNormOp, SoftmaxOp};
 use tilework_model::ttnn::ops::reduction::{ReductionOp, ReductionOpType};
@@ -26,6 +29,9 @@ use tilework_sim::{Chip, ChipConfig};
 const BF16: Tolerance = Tolerance::BFLOAT16;
 /// What approximations of the vector unit leave of float32.
 const F32: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
+/// A step of an element of a block with eight bits is up to 1/32 of the largest, and what is rounded
+/// before it may be a step apart.
+const BFP8: Tolerance = Tolerance { all_close: false, of_range: Some(0.04), ..BF16 };
 
 /// A tensor in rows.
 fn rows(mut tensor: TensorRef) -> TensorRef {
@@ -42,7 +48,7 @@ fn array(of: &TensorRef, seed: u64) -> Tensor {
         (state >> 40) as f32 / (1 << 24) as f32
     };
     let dtype = of.desc.dtype().into();
-    if matches!(of.desc.dtype(), DataType::Float32 | DataType::BFloat16) {
+    if matches!(of.desc.dtype(), DataType::Float32 | DataType::BFloat16 | DataType::BFP_BFloat8) {
         let values: Vec<f32> = (0..shape.elements()).map(|_| next() * 4.0 - 2.0).collect();
         return Tensor::from_f32(dtype, shape, &values).unwrap();
     }
@@ -52,18 +58,40 @@ fn array(of: &TensorRef, seed: u64) -> Tensor {
 
 /// Runs one operation by host arithmetic and on the chip, and compares.
 fn same(op: Op, inputs: &[&TensorRef], out: &TensorRef, tolerance: Tolerance) {
-    let model = model(vec![program("main", inputs, &[out], vec![operation(op)])]);
+    same_all(vec![op], inputs, &[out], tolerance);
+}
+
+/// The same of several operations and results.
+fn same_all(ops: Vec<Op>, inputs: &[&TensorRef], outs: &[&TensorRef], tolerance: Tolerance) {
     let values = || inputs.iter().zip(1..).map(|(of, seed)| Value::from(array(of, seed))).collect::<Vec<_>>();
+    same_of(ops, inputs, &values, outs, tolerance);
+}
+
+/// The same with these inputs.
+fn same_of(
+    ops: Vec<Op>,
+    inputs: &[&TensorRef],
+    values: &dyn Fn() -> Vec<Value>,
+    outs: &[&TensorRef],
+    tolerance: Tolerance,
+) {
+    let model = model(vec![program("main", inputs, outs, ops.into_iter().map(operation).collect())]);
     let expected = Engine::native(Options::default()).session(&model).unwrap().run(0, values(), &mut ()).unwrap();
     let board = Board::P100;
     let device = Device::open(Chip::new(ChipConfig::new(board)).unwrap(), DeviceConfig::new(board)).unwrap();
     let mut session = Session::on(&model, Options::default(), OnChip::new(device, true)).unwrap();
     let found = session.run(0, values(), &mut ()).unwrap_or_else(|error| panic!("{error}"));
-    let (found, expected) = (found.outputs[0].single().unwrap(), expected.outputs[0].single().unwrap());
-    // One element has no correlation.
-    let pcc = tolerance.pcc.filter(|_| expected.elements() > 1);
-    let comparison = Comparison::of(found, expected, Tolerance { pcc, ..tolerance }).unwrap();
-    assert!(comparison.passes(), "{comparison}");
+    for (found, expected) in found.outputs.iter().zip(&expected.outputs) {
+        let (found, expected) = (found.single().unwrap(), expected.single().unwrap());
+        // One element has no correlation.
+        let pcc = tolerance.pcc.filter(|_| expected.elements() > 1);
+        let comparison = Comparison::of(found, expected, Tolerance { pcc, ..tolerance }).unwrap();
+        assert!(comparison.passes(), "{comparison}");
+    }
+}
+
+fn unary(kind: EltwiseUnaryOpType, input: &TensorRef, out: &TensorRef) -> Op {
+    Op::EltwiseUnary(EltwiseUnaryOp { kind, input: input.clone(), memory_config: None, out: out.clone(), params: None })
 }
 
 fn floats() -> impl Strategy<Value = DataType> {
@@ -154,6 +182,46 @@ proptest! {
         same(Op::Matmul(op), &[&a, &b], &out, BF16);
     }
 
+    /// What a function makes of the padding of tiles is not multiplied: `exp` makes ones of zeros.
+    #[test]
+    fn products_do_not_go_through_padding(
+        batch in 1..3_i32, sides in prop::array::uniform3(1..70_i32), data_type in prop_oneof![
+            Just(DataType::BFloat16), Just(DataType::Float32), Just(DataType::BFP_BFloat8)
+        ]
+    ) {
+        let [rows, inner, columns] = sides;
+        let of = |id, rows, columns| tensor(id, data_type, &[batch, rows, columns]);
+        let (a, b) = (of(1, rows, inner), of(2, inner, columns));
+        let (exp_a, exp_b, out) = (of(3, rows, inner), of(4, inner, columns), of(5, rows, columns));
+        let product = MatmulOp {
+            a: exp_a.clone(), b: exp_b.clone(), out: out.clone(), transpose_a: false, transpose_b: false,
+            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false,
+        };
+        let ops = vec![unary(EltwiseUnaryOpType::Exp, &a, &exp_a), unary(EltwiseUnaryOpType::Exp, &b, &exp_b), Op::Matmul(product)];
+        // The matrix unit takes ten bits of the mantissa of float32.
+        let tolerance = if data_type == DataType::BFP_BFloat8 { BFP8 } else { BF16 };
+        same_all(ops, &[&a, &b], &[&out], tolerance);
+    }
+
+    /// Small numbers keep their bits beside a padding of ones, with which they would share an
+    /// exponent.
+    #[test]
+    fn blocks_do_not_go_into_padding(dims in lengths()) {
+        let of = |id, data_type| tensor(id, data_type, &dims);
+        let (x, sixteen) = (of(1, DataType::BFloat16), of(2, DataType::BFloat16));
+        let (small, out) = (of(3, DataType::Float32), of(4, DataType::BFP_BFloat8));
+        // Numbers near 1e-7, beside padding in which 0 - 0 becomes 1.
+        let difference = binary(EltwiseBinaryOpType::Subtract, &x, &sixteen, &small).op;
+        let ops = vec![difference, unary(EltwiseUnaryOpType::Exp, &small, &out)];
+        let values = || {
+            let shape = array(&x, 1).shape().clone();
+            let all = vec![16.0; shape.elements()];
+            let sixteen = Tensor::from_f32(tilework_ops::DType::BF16, shape, &all).unwrap();
+            vec![Value::from(array(&x, 1)), Value::from(sixteen)]
+        };
+        same_of(ops, &[&x, &sixteen], &values, &[&out], BFP8);
+    }
+
     #[test]
     fn softmax_and_layer_norm_of_any_rows(dims in lengths(), data_type in floats()) {
         let (input, out) = (tensor(1, data_type, &dims), tensor(2, data_type, &dims));
@@ -217,5 +285,42 @@ proptest! {
         let out = form(tensor(3, DataType::Float32, &with(columns + more + 3)));
         let op = PadOp { input: a.clone(), out: out.clone(), padding, value: 1.5, use_multicore: true, memcfg: None };
         same(Op::Pad(op), &[&a], &out, Tolerance::EXACT);
+    }
+    #[test]
+    fn rows_and_elements_that_an_index_chooses(
+        table in prop::array::uniform2(1..70_usize), numbers in prop::array::uniform2(1..40_i32),
+        in_rows in any::<bool>(), seed in any::<u64>(),
+    ) {
+        let form = |tensor| if in_rows { rows(tensor) } else { tensor };
+        let [height, width] = table;
+        let random = |n: usize, bound: usize| {
+            let mut rng = seed;
+            (0..n).map(move |_| {
+                rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                ((rng >> 33) % bound as u64) as i64
+            }).collect::<Vec<_>>()
+        };
+        let whole = |of: &TensorRef, bound: usize| {
+            let shape = Shape::new(of.desc.shape.iter().map(|&n| n as usize).collect::<Vec<_>>()).unwrap();
+            let all = random(shape.elements(), bound);
+            Value::from(Tensor::from_i64(of.desc.dtype().into(), shape, &all).unwrap())
+        };
+        let weight = form(tensor(1, DataType::BFloat16, &[height as i32, width as i32]));
+        let which = rows(tensor(2, DataType::UInt32, &numbers));
+        let out = form(tensor(3, DataType::BFloat16, &[numbers[0], numbers[1], width as i32]));
+        let op = EmbeddingOp { input: which.clone(), weight: weight.clone(), out: out.clone() };
+        let values = || vec![whole(&which, height), Value::from(array(&weight, 1))];
+        same_of(vec![Op::Embedding(op)], &[&which, &weight], &values, &[&out], Tolerance::EXACT);
+
+        // Along the first and the last dimension.
+        for (dim, bound) in [(0, height), (-1, width)] {
+            let sides = if dim == 0 { [numbers[0], width as i32] } else { [height as i32, numbers[1]] };
+            let input = form(tensor(1, DataType::Float32, &[height as i32, width as i32]));
+            let index = form(tensor(2, DataType::UInt32, &sides));
+            let out = form(tensor(3, DataType::Float32, &sides));
+            let op = GatherOp { input: input.clone(), dim, index: index.clone(), out: out.clone(), memory_config: None };
+            let values = || vec![Value::from(array(&input, 1)), whole(&index, bound)];
+            same_of(vec![Op::Gather(op)], &[&input, &index], &values, &[&out], Tolerance::EXACT);
+        }
     }
 }

@@ -72,14 +72,14 @@ impl Lengths {
         let (image, line) = (height * width * channels, width * channels);
         // Whole channels make long rows.
         if channels == self.wide {
-            let low = vec![0, top, left * channels];
-            let high = vec![self.batch, top + height, (left + width) * channels];
-            let part = Part { from, base: 0, low, high, strides: vec![image as i64, line as i64, 1] };
+            let low = [0, top, left * channels];
+            let high = [self.batch, top + height, (left + width) * channels];
+            let part = Part::between(from, 0, [&low, &high], &[image as i64, line as i64, 1]);
             return (vec![self.batch, rows, columns * channels], part);
         }
-        let (low, high) = (vec![0, top, left, 0], vec![self.batch, top + height, left + width, channels]);
-        let strides = vec![image as i64, line as i64, channels as i64, 1];
-        let part = Part { from, base: 0, low, high, strides };
+        let (low, high) = ([0, top, left, 0], [self.batch, top + height, left + width, channels]);
+        let strides = [image as i64, line as i64, channels as i64, 1];
+        let part = Part::between(from, 0, [&low, &high], &strides);
         (vec![self.batch, rows, columns, self.wide], part)
     }
 
@@ -89,12 +89,9 @@ impl Lengths {
         let (line, run) = (columns * self.wide, self.kernel[1] * self.wide);
         let [height, width] = self.output;
         let strides = [rows * line, self.stride[0] * line, self.stride[1] * self.wide, 1].map(|n| n as i64);
-        let part = |k: usize| Part {
-            from,
-            base: (k * line) as i64,
-            low: vec![0, 0, 0, k * run],
-            high: vec![self.batch, height, width, (k + 1) * run],
-            strides: strides.to_vec(),
+        let part = |k: usize| {
+            let corners = [[0, 0, 0, k * run], [self.batch, height, width, (k + 1) * run]];
+            Part::between(from, (k * line) as i64, [&corners[0], &corners[1]], &strides)
         };
         (vec![self.batch, height, width, self.kernel[0] * run], (0..self.kernel[0]).map(part).collect())
     }

@@ -1,6 +1,7 @@
 //! Families of operations: from an operation and its tensors to a recipe, a module for each.
 
 mod conv;
+mod edges;
 mod eltwise;
 mod fused;
 mod matmul;
@@ -40,6 +41,8 @@ pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
         Op::ReductionProd(op) => reduction::prod(op, task),
         Op::Typecast(_) => eltwise::typecast(task),
         Op::Concat(op) => movement::concat(op, task),
+        Op::Embedding(_) => movement::embedding(task),
+        Op::Gather(op) => movement::gather(op, task),
         Op::Pad(op) => movement::pad(op, task),
         Op::Permute(op) => movement::permute(op, task),
         Op::Repeat(op) => movement::repeat(op, task),

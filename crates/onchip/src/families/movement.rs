@@ -1,12 +1,13 @@
-//! Data movement: layouts, reshape, permute, transpose, slice, concat, pad, repeat.
+//! Data movement: layouts, reshape, permute, transpose, slice, concat, pad, repeat, and what an
+//! index chooses.
 
 use tilework_model::ttnn::ops::data_movement::{
-    ConcatOp, PadOp, PermuteOp, RepeatInterleaveOp, RepeatOp, SliceOp, SliceOpParams, TransposeOp,
+    ConcatOp, GatherOp, PadOp, PermuteOp, RepeatInterleaveOp, RepeatOp, SliceOp, SliceOpParams, TransposeOp,
 };
 use tilework_ops::{DType, Fill, Shape, Tensor};
 
-use super::rearrange::{self, Part, strides};
-use crate::recipe::{Planned, Task};
+use super::rearrange::{self, Index, Part, strides};
+use crate::recipe::{Planned, Recipe, Task};
 
 /// The same elements in order, in another layout or shape.
 pub(super) fn same_elements(task: &Task<'_>) -> Planned {
@@ -74,7 +75,7 @@ pub(super) fn concat(op: &ConcatOp, task: &Task<'_>) -> Planned {
         let (mut low, mut high) = (vec![0; rank], dims.to_vec());
         (low[along], high[along]) = (from, from + dims[along]);
         from += dims[along];
-        parts.push(Part { from: task.operand(operand)?, base: 0, low, high, strides: strides(dims) });
+        parts.push(Part::between(task.operand(operand)?, 0, [&low, &high], &strides(dims)));
     }
     rearrange::plan(parts, 0, task)
 }
@@ -85,8 +86,8 @@ pub(super) fn pad(op: &PadOp, task: &Task<'_>) -> Planned {
         return Err("padding of other dimensions".into());
     }
     let low: Vec<usize> = op.padding.iter().step_by(2).map(|&n| n as usize).collect();
-    let high = low.iter().zip(dims).map(|(low, n)| low + n).collect();
-    let part = Part { from: task.operand(0)?, base: 0, low, high, strides: strides(dims) };
+    let high: Vec<usize> = low.iter().zip(dims).map(|(low, n)| low + n).collect();
+    let part = Part::between(task.operand(0)?, 0, [&low, &high], &strides(dims));
     rearrange::plan(vec![part], word(task.results[0].dtype(), op.value)?, task)
 }
 
@@ -151,4 +152,44 @@ pub(super) fn repeat_interleave(op: &RepeatInterleaveOp, task: &Task<'_>) -> Pla
         steps[along] = 0;
     }
     rearrange::plan(vec![Part::whole(task.operand(0)?, 0, &high, &steps)], 0, task)
+}
+
+/// Rows of a table, by their numbers.
+pub(super) fn embedding(task: &Task<'_>) -> Planned {
+    let (input, table, result) = (task.operand(0)?, task.operand(1)?, task.result()?);
+    let (dims, table_dims) = (result.spec.logical_shape(), table.spec.logical_shape());
+    let [before @ .., rows, columns] = table_dims else { return Err("a table without rows".into()) };
+    let Some((width, numbers)) = dims.split_last().filter(|_| before.iter().all(|&n| n == 1)) else {
+        return Err("a table of several matrices".into());
+    };
+    if *width != *columns || numbers.iter().product::<usize>() != input.spec.logical_shape().iter().product() {
+        return Err("a result of other sides than numbers and rows".into());
+    }
+    let mut steps = vec![0; dims.len()];
+    steps[dims.len() - 1] = 1;
+    let part = Part::whole(table, 0, dims, &steps).by(*columns as i64);
+    let mut by = strides(numbers);
+    by.push(0);
+    let index = Index { from: input, base: 0, strides: by, bound: *rows };
+    let mut recipe = Recipe::default();
+    recipe.rearrange_by(vec![part], &index, result, task.site)?;
+    Ok(recipe)
+}
+
+/// Elements of the first operand that lie along a dimension where the second says.
+pub(super) fn gather(op: &GatherOp, task: &Task<'_>) -> Planned {
+    let (input, index, result) = (task.operand(0)?, task.operand(1)?, task.result()?);
+    let (dims, source) = (result.spec.logical_shape(), input.spec.logical_shape());
+    let rank = dims.len();
+    let axis = axis(op.dim.into(), rank)?;
+    if source.len() != rank || index.spec.logical_shape() != dims {
+        return Err("an index of other sides than the result".into());
+    }
+    let mut steps = strides(source);
+    let step = std::mem::replace(&mut steps[axis], 0);
+    let part = Part::whole(input, 0, dims, &steps).by(step);
+    let index = Index { from: index, base: 0, strides: strides(dims), bound: source[axis] };
+    let mut recipe = Recipe::default();
+    recipe.rearrange_by(vec![part], &index, result, task.site)?;
+    Ok(recipe)
 }

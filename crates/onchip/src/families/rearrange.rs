@@ -2,14 +2,15 @@
 //! data-movement cores of the workers.
 
 use tilework_abi::addr::PageCount;
-use tilework_abi::rearrange::{BOXES, DIMS, arg, memory, of_box};
+use tilework_abi::rearrange::{BOXES, DIMS, arg, index, memory, of_box};
 use tilework_abi::tensix::Processor;
+use tilework_ops::DType;
 use tilework_runtime::memory::{BufferType, TensorMemoryLayout};
 use tilework_runtime::tensor::{Layout, Tensor, TensorSpec};
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
 use crate::grid::share;
-use crate::recipe::{At, Build, Of, Planned, Recipe, Site, Task};
+use crate::recipe::{At, Build, Of, Planned, Recipe, Site, Task, Which};
 
 /// Bytes of L1 for the kernel of one core, and the most pages of sources in it.
 const MEMORY: u32 = 480 << 10;
@@ -25,17 +26,43 @@ pub(super) struct Part<'s> {
     pub(super) low: Vec<usize>,
     pub(super) high: Vec<usize>,
     pub(super) strides: Vec<i64>,
+    /// How many elements further on each of the index's numbers is.
+    step: i64,
+}
+
+/// No box is moved by the index's number.
+const NOT_MOVED: u32 = 0;
+
+/// Numbers of another tensor that parts take: for each of their elements the one `base + sum of
+/// strides[k] * (i[k] - low[k])` in row-major order.
+pub(super) struct Index<'s> {
+    pub(super) from: Of<'s>,
+    pub(super) base: i64,
+    pub(super) strides: Vec<i64>,
+    /// All numbers are below this: another ends the program in a trap, which the run reports.
+    pub(super) bound: usize,
 }
 
 impl<'s> Part<'s> {
+    /// Between two corners.
+    pub(super) fn between(from: Of<'s>, base: i64, [low, high]: [&[usize]; 2], strides: &[i64]) -> Self {
+        let (low, high, strides) = (low.to_vec(), high.to_vec(), strides.to_vec());
+        Self { from, base, low, high, strides, step: 0 }
+    }
+
     /// A whole result of these dimensions, whose elements lie so in the tensor.
     pub(super) fn whole(from: Of<'s>, base: i64, dims: &[usize], strides: &[i64]) -> Self {
-        Self { from, base, low: vec![0; dims.len()], high: dims.to_vec(), strides: strides.to_vec() }
+        Self::between(from, base, [&vec![0; dims.len()], dims], strides)
     }
 
     /// All elements of a tensor in order, as a result of these dimensions: another layout or shape.
     pub(super) fn in_order(from: Of<'s>, dims: &[usize]) -> Self {
         Self::whole(from, 0, dims, &strides(dims))
+    }
+
+    /// With elements that are further on by the index's numbers times `step`.
+    pub(super) fn by(self, step: i64) -> Self {
+        Self { step, ..self }
     }
 }
 
@@ -81,12 +108,16 @@ impl Side {
     }
 }
 
-/// Whether all elements of all pages are in a part; parts are disjoint.
+/// Whether all elements of all pages are in a part. Of parts that overlap, the last one counts;
+/// there the first one is the whole.
 fn covered(dims: &[usize], spec: &TensorSpec, parts: &[Part<'_>]) -> bool {
     let inside = |part: &Part<'_>| -> usize {
         part.low.iter().zip(&part.high).map(|(low, high)| high.saturating_sub(*low)).product()
     };
-    let elements: usize = parts.iter().map(inside).sum();
+    let elements: usize = match parts.first() {
+        Some(first) if inside(first) == dims.iter().product() => inside(first),
+        _ => parts.iter().map(inside).sum(),
+    };
     elements == dims.iter().product::<usize>() && spec.padded_shape().iter().product::<usize>() == elements
 }
 
@@ -97,7 +128,7 @@ fn padded<T: Copy>(list: &[T], first: T) -> [T; DIMS] {
     all
 }
 
-/// A recipe for a result of parts of operands; elsewhere it has `fill`, as a word of equal elements.
+/// A recipe for a result of parts of operands; elsewhere it has `fill`, a word of equal elements.
 pub(super) fn plan(parts: Vec<Part<'_>>, fill: u32, task: &Task<'_>) -> Planned {
     let mut recipe = Recipe::default();
     recipe.rearrange(parts, fill, task.result()?, task.site)?;
@@ -108,7 +139,21 @@ impl Recipe {
     /// Makes a tensor of parts of others; elsewhere it has `fill`.
     pub(super) fn rearrange(&mut self, parts: Vec<Part<'_>>, fill: u32, to: Of<'_>, site: &Site) -> Result<(), String> {
         if to.spec.pages() != 0 {
-            self.stages.push(stage(parts, fill, to, site)?);
+            self.stages.push(stage(parts, fill, None, to, site)?);
+        }
+        Ok(())
+    }
+
+    /// The same with an index.
+    pub(super) fn rearrange_by(
+        &mut self,
+        parts: Vec<Part<'_>>,
+        index: &Index<'_>,
+        to: Of<'_>,
+        site: &Site,
+    ) -> Result<(), String> {
+        if to.spec.pages() != 0 {
+            self.stages.push(stage(parts, 0, Some(index), to, site)?);
         }
         Ok(())
     }
@@ -120,7 +165,13 @@ impl Recipe {
 }
 
 /// The program for a tensor of parts of others; elsewhere it has `fill`.
-fn stage(parts: Vec<Part<'_>>, fill: u32, target: Of<'_>, site: &Site) -> Result<Build, String> {
+fn stage(
+    parts: Vec<Part<'_>>,
+    fill: u32,
+    by: Option<&Index<'_>>,
+    target: Of<'_>,
+    site: &Site,
+) -> Result<Build, String> {
     let Of { which, spec: result } = target;
     let dims = result.logical_shape().to_vec();
     if dims.len() > DIMS {
@@ -145,7 +196,9 @@ fn stage(parts: Vec<Part<'_>>, fill: u32, target: Of<'_>, site: &Site) -> Result
     let pages = result.pages() as u32;
     let slot = sides.iter().map(|side| side.page.next_multiple_of(64)).max().unwrap_or(64);
     let budget = MEMORY.min(site.l1 / 2);
-    let slots = (0..=SLOTS.ilog2()).rev().map(|n| 1 << n).find(|&slots| memory(out.page, slots, slot) <= budget);
+    let by = by.map(Numbers::of).transpose()?;
+    let bytes = move |slots| memory(out.page, slots, slot, by.as_ref().map_or(0, |by| by.side.page));
+    let slots = (0..=SLOTS.ilog2()).rev().map(|n| 1 << n).find(|&slots| bytes(slots) <= budget);
     let slots = slots.ok_or_else(|| format!("pages of {} bytes", slot.max(out.page)))?;
     let fills = !covered(&dims, result, &parts);
     let cores = site.workers[..site.workers.len().min(pages.div_ceil(2) as usize)].to_vec();
@@ -159,13 +212,16 @@ fn stage(parts: Vec<Part<'_>>, fill: u32, target: Of<'_>, site: &Site) -> Result
             let count = boxes.len().max(1) as u32;
             set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, slot, count]);
             set(arg::DIMS, &padded(&dims.iter().map(|&n| n as u32).collect::<Vec<_>>(), 1));
+            if let Some(by) = &by {
+                set(arg::INDEX, &by.words(at));
+            }
             for (from, side, corners) in &boxes {
                 words.extend(box_words(corners, side, from.of(at)));
             }
             words.resize((arg::FIRST_BOX + count * of_box::WORDS) as usize, 0);
             words
         };
-        program(common, pages, &cores, memory(out.page, slots, slot), at)
+        program(common, pages, &cores, bytes(slots), at)
     }))
 }
 
@@ -176,8 +232,48 @@ fn corners(part: &Part<'_>) -> Vec<u32> {
     let mut words = vec![part.base as u32];
     words.extend(narrow(&part.low, 0));
     words.extend(narrow(&part.high, 1));
-    words.extend(padded(&part.strides.iter().map(|&n| n as u32).collect::<Vec<_>>(), 0));
+    words.extend(wrapped(&part.strides));
+    words.extend([part.step as u32, NOT_MOVED]);
     words
+}
+
+/// Strides as the kernel takes them.
+fn wrapped(strides: &[i64]) -> [u32; DIMS] {
+    padded(&strides.iter().map(|&n| n as u32).collect::<Vec<_>>(), 0)
+}
+
+/// What the kernel knows of an index.
+#[derive(Clone, Copy)]
+struct Numbers {
+    from: Which,
+    side: Side,
+    base: u32,
+    strides: [u32; DIMS],
+    size: u32,
+    bound: u32,
+}
+
+impl Numbers {
+    fn of(index: &Index<'_>) -> Result<Self, String> {
+        let Index { from, base, strides, bound } = index;
+        let size = match from.spec.dtype() {
+            DType::I32 | DType::U32 => 2,
+            DType::U16 => 1,
+            DType::U8 => 0,
+            other => return Err(format!("an index of type {}", other.name())),
+        };
+        let side = Side::of(from.spec)?;
+        Ok(Self { from: from.which, side, base: *base as u32, strides: wrapped(strides), size, bound: *bound as u32 })
+    }
+
+    fn words(&self, at: &At<'_>) -> Vec<u32> {
+        let mut words = self.side.words(self.from.of(at)).to_vec();
+        words.extend([self.side.tiles.into(), self.side.columns, self.side.rows, self.base]);
+        words.extend(self.strides);
+        words.extend([self.size, self.bound]);
+        debug_assert_eq!(words.len(), index::WORDS as usize);
+        words
+    }
 }
 
 fn box_words(corners: &[u32], side: &Side, source: &Tensor) -> Vec<u32> {

@@ -3,16 +3,16 @@
 //! concatenates, pads, repeats and reshapes them.
 //!
 //! For each page of the result it goes through the elements row by row, in runs that are neighbours
-//! on both sides. A run waits in a list until the source's page is in L1; the core copies all runs of
-//! the list when the reads of their pages are done. Pages of sources stay in L1 as long as no other
-//! page needs their slot.
+//! on both sides. A run waits in a list until the source's page is in L1; the core copies all runs
+//! of the list when the reads of their pages are done. Pages of sources stay in L1 as long as no
+//! other page needs their slot. The last page of the index stays, too.
 #![no_std]
 #![no_main]
 
-use tilework_abi::rearrange::{BOXES, DIMS, RUN_BYTES, RUNS, TAG_BYTES, arg, of_box, own};
+use tilework_abi::rearrange::{BOXES, DIMS, RUN_BYTES, RUNS, TAG_BYTES, arg, index, of_box, own};
 use tilework_rt::cb::Producer;
 use tilework_rt::dram::Interleaved;
-use tilework_rt::reg::{publish, read, read8, read16, write, write8, write16};
+use tilework_rt::reg::{publish, read, read8, read16, stop, write, write8, write16};
 use tilework_rt::{KernelContext, Noc, crta, kernel, rta};
 
 kernel!(main);
@@ -41,6 +41,21 @@ impl Form {
     fn new(tiles: bool, columns: u32, rows: u32) -> Self {
         Self { tiles, columns, rows, across: columns.div_ceil(TILE), down: rows.div_ceil(TILE) }
     }
+
+    /// The page of an element, its row in it, and its column in its row.
+    #[inline(always)]
+    fn find(&self, element: u32) -> [u32; 3] {
+        let line = element / self.columns;
+        let column = element - line * self.columns;
+        if self.tiles {
+            let matrix = line / self.rows;
+            let row = line - matrix * self.rows;
+            let down = matrix * self.down + row / TILE;
+            [down * self.across + column / TILE, row % TILE, column]
+        } else {
+            [line, 0, column]
+        }
+    }
 }
 
 /// The place of an element in a row or a tile.
@@ -64,6 +79,7 @@ struct Part {
     low: [u32; DIMS],
     high: [u32; DIMS],
     strides: [u32; DIMS],
+    step: u32,
 }
 
 impl Part {
@@ -79,6 +95,7 @@ impl Part {
             low: list(of_box::LOW),
             high: list(of_box::HIGH),
             strides: list(of_box::STRIDES),
+            step: arg(of_box::STEP),
         }
     }
 
@@ -94,6 +111,65 @@ impl Part {
             element = element.wrapping_add(self.strides[k].wrapping_mul(at[k] - self.low[k]));
         }
         Some(element)
+    }
+}
+
+/// Numbers of another tensor that boxes take.
+struct Index {
+    pages: Interleaved,
+    bytes: u32,
+    form: Form,
+    base: u32,
+    strides: [u32; DIMS],
+    size: u32,
+    bound: u32,
+    /// Which page is in L1, and where.
+    page: u32,
+    at: u32,
+}
+
+impl Index {
+    #[inline(always)]
+    fn new(ctx: &KernelContext, at: u32) -> Self {
+        let arg = |i| crta(ctx, arg::INDEX + i);
+        Self {
+            pages: Interleaved::new(ctx, arg(of_box::ADDRESS), arg(of_box::STRIDE)),
+            bytes: arg(of_box::BYTES),
+            form: Form::new(arg(of_box::TILES) != 0, arg(of_box::COLUMNS), arg(of_box::ROWS)),
+            base: arg(index::BASE),
+            strides: core::array::from_fn(|k| arg(index::STRIDES + k as u32)),
+            size: arg(index::SIZE),
+            bound: arg(index::BOUND),
+            page: EMPTY,
+            at,
+        }
+    }
+
+    /// The element of a row of a box, its last coordinate taken as zero.
+    #[inline(always)]
+    fn row(&self, at: &[u32; DIMS - 1], low: &[u32; DIMS]) -> u32 {
+        (0..DIMS - 1).fold(self.base, |sum, k| sum.wrapping_add(self.strides[k].wrapping_mul(at[k] - low[k])))
+    }
+
+    /// The number at an element.
+    #[inline(never)]
+    fn get(&mut self, noc: &mut Noc, element: u32) -> u32 {
+        let [page, row, column] = self.form.find(element);
+        if page != self.page {
+            noc.read(self.pages.page(page), self.at, self.bytes);
+            noc.read_barrier();
+            self.page = page;
+        }
+        let at = self.at + (in_page(self.form.tiles, row, column) << self.size);
+        let number = match self.size {
+            0 => read8(at).into(),
+            1 => read16(at).into(),
+            _ => read(at),
+        };
+        if number >= self.bound {
+            stop();
+        }
+        number
     }
 }
 
@@ -181,7 +257,7 @@ fn main(ctx: &KernelContext) {
     let dims: [u32; DIMS] = core::array::from_fn(|k| arg(arg::DIMS + k as u32));
     let form = Form::new(arg(arg::TILES) != 0, dims[DIMS - 1], dims[DIMS - 2]);
     let count = arg(arg::BOXES).min(BOXES as u32);
-    let parts: [Part; BOXES] =
+    let mut parts: [Part; BOXES] =
         core::array::from_fn(|i| Part::new(ctx, arg::FIRST_BOX + (i as u32).min(count - 1) * of_box::WORDS));
 
     let memory = Producer::new(ctx, arg(arg::CB));
@@ -192,12 +268,22 @@ fn main(ctx: &KernelContext) {
     let pages = staging + 2 * page_bytes;
     let tags = pages + slots * slot_bytes;
     let runs = tags + slots * TAG_BYTES;
+    let mut index = Index::new(ctx, tags + (slots * TAG_BYTES + RUNS * RUN_BYTES).next_multiple_of(64));
     for slot in 0..slots {
         write(tags + slot * TAG_BYTES, EMPTY);
         write(tags + slot * TAG_BYTES + 4, 0);
     }
     let size = arg(arg::SIZE);
     let mut work = Work { noc: Noc::of(ctx), size, slots, slot_bytes, tags, runs, pages, waiting: 0, batch: 1 };
+
+    for (i, part) in (0..count).zip(&mut parts) {
+        let moves = crta(ctx, arg::FIRST_BOX + i * of_box::WORDS + of_box::MOVES) as usize;
+        if (1..=DIMS).contains(&moves) {
+            let number = index.get(&mut work.noc, index.base);
+            part.low[moves - 1] += number;
+            part.high[moves - 1] += number;
+        }
+    }
 
     let target = Interleaved::new(ctx, arg(arg::ADDRESS), arg(arg::STRIDE));
     let first = rta(ctx, own::FIRST);
@@ -213,7 +299,7 @@ fn main(ctx: &KernelContext) {
                 write(staged + i, arg(arg::FILL));
             }
         }
-        fill(&mut work, &form, &dims, &parts[..count as usize], page, staged);
+        fill((&mut work, &mut index), &form, &dims, &parts[..count as usize], page, staged);
         work.flush();
         publish(staged + page_bytes - 4);
         work.noc.write(staged, out.next_page(), arg(arg::BYTES));
@@ -224,7 +310,14 @@ fn main(ctx: &KernelContext) {
 
 /// Collects the elements of a page of the result.
 #[inline(always)]
-fn fill(work: &mut Work, form: &Form, dims: &[u32; DIMS], parts: &[Part], page: u32, staged: u32) {
+fn fill(
+    (work, index): (&mut Work, &mut Index),
+    form: &Form,
+    dims: &[u32; DIMS],
+    parts: &[Part],
+    page: u32,
+    staged: u32,
+) {
     let (matrix, top, left, height, width) = if form.tiles {
         let (row, column) = (page / form.across, page % form.across);
         let (matrix, down) = (row / form.down, row % form.down);
@@ -247,9 +340,39 @@ fn fill(work: &mut Work, form: &Form, dims: &[u32; DIMS], parts: &[Part], page: 
             if low < high {
                 let step = part.strides[DIMS - 1];
                 let element = first.wrapping_add(step.wrapping_mul(low - part.low[DIMS - 1]));
-                columns(work, form, (number, part), [row, low, high, left], [element, step], staged);
+                if part.step == 0 {
+                    columns(work, form, (number, part), [row, low, high, left], [element, step], staged);
+                } else {
+                    let here = (number, part);
+                    indexed((work, index), form, here, (&at, [low, high, left]), [element, step], staged);
+                }
             }
         }
+    }
+}
+
+/// Collects the elements of a row of a page that are further on by numbers of the index.
+#[inline(never)]
+fn indexed(
+    (work, index): (&mut Work, &mut Index),
+    form: &Form,
+    (number, part): (u32, &Part),
+    (at, [low, high, left]): (&[u32; DIMS - 1], [u32; 3]),
+    [element, step]: [u32; 2],
+    staged: u32,
+) {
+    let along = index.strides[DIMS - 1];
+    let first = index.row(at, &part.low);
+    let (row, mut column, mut element) = (at[DIMS - 2], low, element);
+    while column < high {
+        // Without a stride along the row all its elements have the same number.
+        let end = if along == 0 { high } else { column + 1 };
+        let of = first.wrapping_add(along.wrapping_mul(column - part.low[DIMS - 1]));
+        let further = part.step.wrapping_mul(index.get(&mut work.noc, of));
+        let from = element.wrapping_add(further);
+        columns(work, form, (number, part), [row, column, end, left], [from, step], staged);
+        element = element.wrapping_add(step.wrapping_mul(end - column));
+        column = end;
     }
 }
 
@@ -266,17 +389,7 @@ fn columns(
     let from = &part.form;
     let (mut column, mut element) = (low, element);
     while column < high {
-        // Where the element is in its source.
-        let line = element / from.columns;
-        let source_column = element - line * from.columns;
-        let (source_page, source_row) = if from.tiles {
-            let matrix = line / from.rows;
-            let source_row = line - matrix * from.rows;
-            let down = matrix * from.down + source_row / TILE;
-            (down * from.across + source_column / TILE, source_row % TILE)
-        } else {
-            (line, 0)
-        };
+        let [source_page, source_row, source_column] = from.find(element);
         // How many are neighbours on both sides.
         let mut elements = 1;
         if step == 1 {
