@@ -15,6 +15,7 @@ pub mod board;
 pub mod cb;
 pub mod convert;
 pub mod cq;
+pub mod edges;
 pub mod eltwise;
 pub mod globals;
 pub mod grid;

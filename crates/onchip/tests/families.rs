@@ -13,7 +13,7 @@ use tilework_model::common::{DataType, Dim2d};
 use tilework_model::ttnn::ops::conv::Conv2dOp;
 use tilework_model::ttnn::ops::data_movement::{ConcatOp, PadOp, PermuteOp, ReshapeOp, SliceOp, SliceOpParams};
 use tilework_model::ttnn::ops::data_movement::{SliceOpType, SliceStaticOpParams};
-use tilework_model::ttnn::ops::eltwise::EltwiseBinaryOpType;
+use tilework_model::ttnn::ops::eltwise::{EltwiseBinaryOpType, EltwiseUnaryOp, EltwiseUnaryOpType};
 use tilework_model::ttnn::ops::matmul::MatmulOp;
 use tilework_model::ttnn::ops::normalization::{LayerNormOp, SoftmaxOp};
 use tilework_model::ttnn::ops::reduction::{ReductionOp, ReductionOpType};
@@ -26,6 +26,10 @@ use tilework_sim::{Chip, ChipConfig};
 const BF16: Tolerance = Tolerance::BFLOAT16;
 /// What approximations of the vector unit leave of float32.
 const F32: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
+
+/// A block's steps are 1/128 to 1/64 of its largest element: the roundings of operands and of a
+/// result may differ by two of them.
+const BLOCKS: Tolerance = Tolerance { of_range: Some(4e-2), ..Tolerance::BFLOAT16 };
 
 /// A tensor in rows.
 fn rows(mut tensor: TensorRef) -> TensorRef {
@@ -42,7 +46,7 @@ fn array(of: &TensorRef, seed: u64) -> Tensor {
         (state >> 40) as f32 / (1 << 24) as f32
     };
     let dtype = of.desc.dtype().into();
-    if matches!(of.desc.dtype(), DataType::Float32 | DataType::BFloat16) {
+    if matches!(of.desc.dtype(), DataType::Float32 | DataType::BFloat16 | DataType::BFP_BFloat8) {
         let values: Vec<f32> = (0..shape.elements()).map(|_| next() * 4.0 - 2.0).collect();
         return Tensor::from_f32(dtype, shape, &values).unwrap();
     }
@@ -52,18 +56,40 @@ fn array(of: &TensorRef, seed: u64) -> Tensor {
 
 /// Runs one operation by host arithmetic and on the chip, and compares.
 fn same(op: Op, inputs: &[&TensorRef], out: &TensorRef, tolerance: Tolerance) {
-    let model = model(vec![program("main", inputs, &[out], vec![operation(op)])]);
+    same_all(vec![op], inputs, &[out], tolerance);
+}
+
+/// The same of several operations and results.
+fn same_all(ops: Vec<Op>, inputs: &[&TensorRef], outs: &[&TensorRef], tolerance: Tolerance) {
     let values = || inputs.iter().zip(1..).map(|(of, seed)| Value::from(array(of, seed))).collect::<Vec<_>>();
+    same_of(ops, inputs, &values, outs, tolerance);
+}
+
+/// The same with these inputs.
+fn same_of(
+    ops: Vec<Op>,
+    inputs: &[&TensorRef],
+    values: &dyn Fn() -> Vec<Value>,
+    outs: &[&TensorRef],
+    tolerance: Tolerance,
+) {
+    let model = model(vec![program("main", inputs, outs, ops.into_iter().map(operation).collect())]);
     let expected = Engine::native(Options::default()).session(&model).unwrap().run(0, values(), &mut ()).unwrap();
     let board = Board::P100;
     let device = Device::open(Chip::new(ChipConfig::new(board)).unwrap(), DeviceConfig::new(board)).unwrap();
     let mut session = Session::on(&model, Options::default(), OnChip::new(device, true)).unwrap();
     let found = session.run(0, values(), &mut ()).unwrap_or_else(|error| panic!("{error}"));
-    let (found, expected) = (found.outputs[0].single().unwrap(), expected.outputs[0].single().unwrap());
-    // One element has no correlation.
-    let pcc = tolerance.pcc.filter(|_| expected.elements() > 1);
-    let comparison = Comparison::of(found, expected, Tolerance { pcc, ..tolerance }).unwrap();
-    assert!(comparison.passes(), "{comparison}");
+    for (found, expected) in found.outputs.iter().zip(&expected.outputs) {
+        let (found, expected) = (found.single().unwrap(), expected.single().unwrap());
+        // One element has no correlation.
+        let pcc = tolerance.pcc.filter(|_| expected.elements() > 1);
+        let comparison = Comparison::of(found, expected, Tolerance { pcc, ..tolerance }).unwrap();
+        assert!(comparison.passes(), "{comparison}");
+    }
+}
+
+fn unary(kind: EltwiseUnaryOpType, input: &TensorRef, out: &TensorRef) -> Op {
+    Op::EltwiseUnary(EltwiseUnaryOp { kind, input: input.clone(), memory_config: None, out: out.clone(), params: None })
 }
 
 fn floats() -> impl Strategy<Value = DataType> {
@@ -152,6 +178,41 @@ proptest! {
             matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false,
         };
         same(Op::Matmul(op), &[&a, &b], &out, BF16);
+    }
+
+    /// What a function makes of the padding of tiles is not multiplied: `exp` makes ones of zeros.
+    #[test]
+    fn products_do_not_go_through_padding(
+        batch in 1..3_i32, sides in prop::array::uniform3(1..70_i32), data_type in prop_oneof![
+            Just(DataType::BFloat16), Just(DataType::Float32), Just(DataType::BFP_BFloat8)
+        ]
+    ) {
+        let [rows, inner, columns] = sides;
+        let of = |id, rows, columns| tensor(id, data_type, &[batch, rows, columns]);
+        let (a, b) = (of(1, rows, inner), of(2, inner, columns));
+        let (exp_a, exp_b, out) = (of(3, rows, inner), of(4, inner, columns), of(5, rows, columns));
+        let product = MatmulOp {
+            a: exp_a.clone(), b: exp_b.clone(), out: out.clone(), transpose_a: false, transpose_b: false,
+            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false,
+        };
+        let ops = vec![unary(EltwiseUnaryOpType::Exp, &a, &exp_a), unary(EltwiseUnaryOpType::Exp, &b, &exp_b), Op::Matmul(product)];
+        // The matrix unit takes ten bits of the mantissa of float32.
+        let tolerance = if data_type == DataType::BFP_BFloat8 { BLOCKS } else { BF16 };
+        same_all(ops, &[&a, &b], &[&out], tolerance);
+    }
+
+    /// Small numbers keep their bits beside a padding of ones, with which they would share an
+    /// exponent.
+    #[test]
+    fn blocks_do_not_go_into_padding(dims in lengths()) {
+        let (x, out) = (tensor(1, DataType::Float32, &dims), tensor(2, DataType::BFP_BFloat8, &dims));
+        // The exponential function makes numbers near 1e-7 of them, and ones of the padding.
+        let values = || {
+            let near = array(&x, 1);
+            let numbers: Vec<f32> = near.to_f32().iter().map(|x| x - 16.0).collect();
+            vec![Value::from(Tensor::from_f32(near.dtype(), near.shape().clone(), &numbers).unwrap())]
+        };
+        same_of(vec![unary(EltwiseUnaryOpType::Exp, &x, &out)], &[&x], &values, &[&out], BLOCKS);
     }
 
     #[test]

@@ -107,6 +107,7 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("columns-pack", prebuilt!("columns-pack.elf").1),
     ("columns-unpack", prebuilt!("columns-unpack.elf").1),
     ("drain", prebuilt!("drain.elf").1),
+    ("edges", prebuilt!("edges.elf").1),
     ("eltwise-math", prebuilt!("eltwise-math.elf").1),
     ("eltwise-pack", prebuilt!("eltwise-pack.elf").1),
     ("eltwise-unpack", prebuilt!("eltwise-unpack.elf").1),

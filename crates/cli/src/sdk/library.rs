@@ -15,7 +15,7 @@ macro_rules! sources {
 sources! {
     "crates/abi":
         "Cargo.toml" "src/addr.rs" "src/address_map.rs" "src/arc.rs" "src/board.rs" "src/cb.rs"
-        "src/convert.rs" "src/eltwise.rs" "src/cq/completion.rs" "src/cq/count.rs" "src/cq/dispatch.rs" "src/cq/layout.rs"
+        "src/convert.rs" "src/edges.rs" "src/eltwise.rs" "src/cq/completion.rs" "src/cq/count.rs" "src/cq/dispatch.rs" "src/cq/layout.rs"
         "src/cq/mod.rs" "src/cq/prefetch.rs" "src/cq/status.rs" "src/cq/tiles.rs" "src/cq/wire.rs"
         "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/l1.rs" "src/lib.rs" "src/msg.rs" "src/noc.rs"
         "src/pci.rs" "src/print.rs" "src/rearrange.rs" "src/reg.rs"

@@ -62,6 +62,7 @@ pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, ma
         counts: None,
         wide: false,
         space: space.into_iter().map(|length| (length, false)).collect(),
+        each: false,
     };
     Ok(Recipe { scratch: Vec::new(), stages: vec![stage.plan(task.site)?] })
 }
@@ -302,6 +303,7 @@ pub(super) fn arange(op: &ArangeOp, task: &Task<'_>) -> Planned {
         counts: Some(0),
         wide: true,
         space: dims.into_iter().map(|length| (length, false)).collect(),
+        each: false,
     };
     Ok(Recipe { scratch: Vec::new(), stages: vec![stage.plan(task.site)?] })
 }

@@ -13,6 +13,7 @@ use tilework_model::ttnn::ops::matmul::{LinearOp, MatmulOp, MatmulProgramConfig}
 use tilework_ops::DType;
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, UniqueArgs};
 
+use super::edges::Edge;
 use super::rearrange::{Part, strides};
 use super::stage::Line;
 use super::tiles::{self, DST_TILES, WIDE_DST_TILES};
@@ -128,11 +129,11 @@ fn product(asked: Asked<'_>, task: &Task<'_>) -> Planned {
     }
     let result = task.result()?;
     if asked.bias.is_none() && after.is_none() {
-        recipe.stages.extend(stages(operands, result, asked.config, task.site)?);
+        multiply(&mut recipe, operands, result, asked.config, task.site)?;
         return Ok(recipe);
     }
     let sums = recipe.tiles(result.spec.logical_shape(), DType::F32)?;
-    recipe.stages.extend(stages(operands, sums.of(), asked.config, task.site)?);
+    multiply(&mut recipe, operands, sums.of(), asked.config, task.site)?;
     let mut others = Vec::new();
     if let Some(i) = asked.bias {
         others.push((task.operand(i)?, vec![norm::two(Function::Add, 0, 1)]));
@@ -151,7 +152,7 @@ fn swiglu(operands: [Of<'_>; 2], asked: Asked<'_>, mut recipe: Recipe, task: &Ta
     let half = *width;
     *width *= 2;
     let sums = recipe.tiles(&dims, DType::F32)?;
-    recipe.stages.extend(stages(operands, sums.of(), asked.config, task.site)?);
+    multiply(&mut recipe, operands, sums.of(), asked.config, task.site)?;
     let mut part = |base: usize| {
         let made = recipe.tiles(halved, DType::F32)?;
         let part = Part::whole(sums.of(), base as i64, halved, &strides(&dims));
@@ -181,16 +182,25 @@ pub(super) fn transposed(of: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result
 }
 
 /// The programs of a product.
-fn stages(
+fn multiply(
+    recipe: &mut Recipe,
     [a, b]: [Of<'_>; 2],
     y: Of<'_>,
     config: Option<&DeviceComputeKernelConfig>,
     site: &Site,
-) -> Result<Vec<Build>, String> {
+) -> Result<(), String> {
     let logical = [a.spec.logical_shape(), b.spec.logical_shape()];
     let shape = shape(logical, [tiles::in_dram(a.spec)?, tiles::in_dram(b.spec)?])?;
     tiles::in_dram(y.spec)?;
-    product_of(shape, [a, b, y], config, site)
+    // The product goes through the inner dimension in whole tiles.
+    recipe.clear(a, Edge::Columns, site)?;
+    recipe.clear(b, Edge::Rows, site)?;
+    if y.spec.dtype().is_block() {
+        // Elements of a block share an exponent with those beside them in the tile.
+        recipe.clear(b, Edge::Columns, site)?;
+    }
+    recipe.stages.extend(product_of(shape, [a, b, y], config, site)?);
+    Ok(())
 }
 
 /// The programs of a product of tensors whose tiles are matrices of this shape.

@@ -1,6 +1,7 @@
 //! Families of operations: from an operation and its tensors to a recipe, a module for each.
 
 mod conv;
+mod edges;
 mod eltwise;
 mod fused;
 mod matmul;

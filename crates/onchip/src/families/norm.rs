@@ -44,7 +44,7 @@ pub(super) fn rows(
     lines.extend(after);
     lines.push(Line::plain(Step::new(Function::Store)));
     let space = dims.into_iter().map(|length| (length, false)).collect();
-    Stage { name, operands, result, lines, counts: None, wide: true, space }.plan(site)
+    Stage { name, operands, result, lines, counts: None, wide: true, space, each: false }.plan(site)
 }
 
 /// A recipe whose stages begin with statistics of a tensor of numbers over some dimensions.

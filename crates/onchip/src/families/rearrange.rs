@@ -97,7 +97,7 @@ fn padded<T: Copy>(list: &[T], first: T) -> [T; DIMS] {
     all
 }
 
-/// A recipe for a result of parts of operands; elsewhere it has `fill`, as a word of equal elements.
+/// A recipe for a result of parts of operands; elsewhere it has `fill`, a word of equal elements.
 pub(super) fn plan(parts: Vec<Part<'_>>, fill: u32, task: &Task<'_>) -> Planned {
     let mut recipe = Recipe::default();
     recipe.rearrange(parts, fill, task.result()?, task.site)?;

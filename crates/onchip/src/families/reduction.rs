@@ -92,7 +92,7 @@ impl Reduce<'_> {
         lines.extend(after.into_iter().map(|line| Line::new(line.step.when(When::Last), line.numbers)));
         lines.push(Line::plain(Step::new(Function::Store).when(When::Last)));
         let space = dims.into_iter().zip(is).collect();
-        Stage { name, operands, result, lines, counts: None, wide: true, space }.plan(site)
+        Stage { name, operands, result, lines, counts: None, wide: true, space, each: false }.plan(site)
     }
 }
 

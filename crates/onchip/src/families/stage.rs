@@ -5,7 +5,7 @@
 //! spread, a loop does not move it.
 
 use tilework_abi::addr::PageCount;
-use tilework_abi::eltwise::{Function, NUMBERS, Step, arg, flag, image};
+use tilework_abi::eltwise::{Function, NUMBERS, Step, When, arg, flag, image};
 use tilework_abi::tensix::Processor;
 use tilework_abi::walk::{BUFFERS, LOOPS, buffer};
 use tilework_ops::DType;
@@ -17,6 +17,8 @@ use crate::recipe::{At, Build, Of, Site, Which};
 
 /// Rows and columns of a tile.
 const TILE: usize = 32;
+/// Elements of a row of a tile that share an exponent in block formats.
+const BLOCK: usize = 16;
 /// The first circular buffer of operands, and that of the result.
 const OPERAND_CB: u32 = 0;
 const RESULT_CB: u32 = 16;
@@ -54,6 +56,9 @@ pub(super) struct Stage<'s> {
     /// For each dimension of the space, outermost first: its length in elements, and whether it is
     /// reduced. The result has the others, in order, and one element where it has one of these.
     pub(super) space: Vec<(usize, bool)>,
+    /// Whether each iteration makes a tile of the result: the dimensions that are called reduced are
+    /// gone through, are the result's last ones, and steps know where in them they are.
+    pub(super) each: bool,
 }
 
 /// A loop over tiles: how often, and how far each operand goes.
@@ -154,7 +159,7 @@ impl Stage<'_> {
     /// # Errors
     /// What the kernels cannot do.
     pub(super) fn plan(self, site: &Site) -> Result<Build, String> {
-        let Self { name, operands, result, lines, counts, wide: exact, space } = self;
+        let Self { name, operands, result, lines, counts, wide: exact, space, each } = self.masked()?;
         if operands.len() > BUFFERS {
             return Err(format!("more than {BUFFERS} operands"));
         }
@@ -182,23 +187,10 @@ impl Stage<'_> {
         };
         let loops: Vec<Loop> = kept.into_iter().chain(reduced).filter(|each| each.count != 1).collect();
         let reads = operands.iter().enumerate().map(|(i, of)| read(of, i, &loops)).collect::<Result<Vec<_>, _>>()?;
-        let images = lines.iter().fold(image::ALL, |images, line| images & line.step.function.images());
-        let math = match images {
-            _ if images & image::FUNCTIONS != 0 => "functions-math",
-            _ if images & image::SPECIAL != 0 => "special-math",
-            _ if images & image::INTEGERS != 0 => "integers-math",
-            _ => return Err("functions of several images of the kernel".into()),
-        };
         let types = operands.iter().chain([&result]).map(|of| of.spec.dtype());
-        let flags = if exact || wide(types) { flag::WIDE } else { 0 };
-        let (mut words, mut counted) = (Vec::new(), None);
-        for (i, Line { step, numbers }) in lines.iter().enumerate() {
-            if counts == Some(i) {
-                counted = Some(words.len() + 1);
-            }
-            words.push(step.encode());
-            words.extend(&numbers[..step.function.numbers() as usize]);
-        }
+        let flags = if exact || wide(types) { flag::WIDE } else { 0 } | if each { flag::EACH } else { 0 };
+        let math = image_of(&lines)?;
+        let (words, counted) = encoded(&lines, counts);
         let made = (result.which, result.spec.page_size(), tiles::format(result.spec.dtype())?);
         let cores = site.workers[..site.workers.len().min(runs as usize)].to_vec();
         if runs == 0 || iterations == 0 {
@@ -207,9 +199,52 @@ impl Stage<'_> {
         if counted.is_some() && runs as usize > cores.len() {
             return Err(format!("{runs} tiles of places, more than there are workers"));
         }
-        let plan = Plan { name, math, reads, made, words, counted, flags, runs, iterations, columns };
+        let plan = Plan { name, math, reads, made, words, counted, flags, runs, iterations, columns, each };
         Ok(Box::new(move |at| plan.program(&cores, at)))
     }
+}
+
+impl<'s> Stage<'s> {
+    /// With zeros in the padding behind the columns of a result in a block format, whose elements
+    /// share an exponent with those beside them.
+    fn masked(mut self) -> Result<Self, String> {
+        let Some((width, last_is_reduced)) = self.space.last().copied() else { return Ok(self) };
+        if !self.result.spec.dtype().is_block() || last_is_reduced || width.is_multiple_of(BLOCK) {
+            return Ok(self);
+        }
+        let store = self.lines.iter().rposition(|line| line.step.function == Function::Store);
+        let (Some(store), false, None) = (store, self.space.iter().any(|(_, is)| *is), self.counts) else {
+            return Err("a result in a block format with padding".into());
+        };
+        let mask = Step::new(Function::MaskColumns).when(When::LastColumn);
+        self.lines.insert(store, Line::new(mask, [(width % TILE) as u32, 0]));
+        let last = self.space.len() - 1;
+        self.space[last].1 = true;
+        self.each = true;
+        Ok(self)
+    }
+}
+
+/// The image of the math thread that has all functions of these lines.
+fn image_of(lines: &[Line]) -> Result<&'static str, String> {
+    let images = lines.iter().fold(image::ALL, |images, line| images & line.step.function.images());
+    let of =
+        [(image::FUNCTIONS, "functions-math"), (image::SPECIAL, "special-math"), (image::INTEGERS, "integers-math")];
+    let found = of.into_iter().find(|(image, _)| images & image != 0);
+    found.map(|(_, name)| name).ok_or_else(|| "functions of several images of the kernel".into())
+}
+
+/// The words of lines, and which of them is the first number of line `counts`.
+fn encoded(lines: &[Line], counts: Option<usize>) -> (Vec<u32>, Option<usize>) {
+    let (mut words, mut counted) = (Vec::new(), None);
+    for (i, Line { step, numbers }) in lines.iter().enumerate() {
+        if counts == Some(i) {
+            counted = Some(words.len() + 1);
+        }
+        words.push(step.encode());
+        words.extend(&numbers[..step.function.numbers() as usize]);
+    }
+    (words, counted)
 }
 
 /// A stage as it will run.
@@ -226,6 +261,7 @@ struct Plan {
     runs: u32,
     iterations: u32,
     columns: u32,
+    each: bool,
 }
 
 impl Plan {
@@ -247,7 +283,8 @@ impl Plan {
             let (begin, end) = (first * self.iterations, (first + runs) * self.iterations);
             reader.push(self.reads.iter().flat_map(|read| read.pages(begin, end)).collect());
             compute.push(self.compute([first, runs, begin], format));
-            writer.push(vec![which.of(at).buffer.address.word(), first, runs, page, RESULT_CB]);
+            let (first_page, pages) = if self.each { (begin, end - begin) } else { (first, runs) };
+            writer.push(vec![which.of(at).buffer.address.word(), first_page, pages, page, RESULT_CB]);
         }
         let kernel = |name: &str, processor| at.kernels.get(name, processor);
         let mut role = Role::all()
