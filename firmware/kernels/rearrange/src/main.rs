@@ -3,9 +3,9 @@
 //! concatenates, pads, repeats and reshapes them.
 //!
 //! For each page of the result it goes through the elements row by row, in runs that are neighbours
-//! on both sides. A run waits in a list until the source's page is in L1; the core copies all runs of
-//! the list when the reads of their pages are done. Pages of sources stay in L1 as long as no other
-//! page needs their slot.
+//! on both sides. A run waits in a list until the source's page is in L1; the core copies all runs
+//! of the list when the reads of their pages are done. Pages of sources stay in L1 as long as no
+//! other page needs their slot.
 #![no_std]
 #![no_main]
 
