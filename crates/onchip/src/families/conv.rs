@@ -1,5 +1,5 @@
-//! Convolutions over two dimensions, as products: the windows of the input are rows of a matrix, the
-//! weights are its other operand.
+//! Convolutions over two dimensions, as products: the windows of the input are rows of a matrix,
+//! the weights are its other operand.
 //!
 //! Channels are padded to whole tiles, rows of the image with what the window takes beyond it. The
 //! rows of windows then are runs of the padded image, one for each row of the window.

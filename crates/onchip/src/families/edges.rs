@@ -1,7 +1,7 @@
 //! Zeros where tiles go on behind the last rows or columns of a tensor, by the kernel `edges`.
 //!
-//! Tiles hold whole rows and columns of 32, and what functions make of the padding is anything: `exp`
-//! makes ones of zeros. Where a product goes through it, it is cleared beforehand, in place.
+//! Tiles hold whole rows and columns of 32, and what functions make of the padding is anything:
+//! `exp` makes ones of zeros. Where a product goes through it, it is cleared beforehand, in place.
 
 use tilework_abi::addr::PageCount;
 use tilework_abi::edges::{arg, own};

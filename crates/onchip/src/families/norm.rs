@@ -21,8 +21,8 @@ pub(super) fn one(function: Function, slot: u32, number: f32) -> Line {
 /// Operands of a pass over rows: each with the steps that follow when it is in slot 1.
 pub(super) type Others<'s> = Vec<(Of<'s>, Vec<Line>)>;
 
-/// The first tensor loaded to slot 0, then others one after the other to slot 1, each with the steps
-/// behind it; then the steps `after`; slot 0 to the second tensor.
+/// The first tensor loaded to slot 0, then others one after the other to slot 1, each with the
+/// steps behind it; then the steps `after`; slot 0 to the second tensor.
 pub(super) fn rows(
     name: &'static str,
     (first, result): (Of<'_>, Of<'_>),

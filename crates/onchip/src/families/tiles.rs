@@ -10,8 +10,8 @@ use tilework_runtime::tensor::{Layout, TensorSpec};
 pub(super) const DST_TILES: u32 = 8;
 pub(super) const WIDE_DST_TILES: u32 = 4;
 
-/// A tensor of tiles of 32 by 32, interleaved over DRAM: `Ok` with its rows and columns of tiles, all
-/// matrices one below the other.
+/// A tensor of tiles of 32 by 32, interleaved over DRAM: `Ok` with its rows and columns of tiles,
+/// all matrices one below the other.
 pub(super) fn in_dram(spec: &TensorSpec) -> Result<[u32; 2], String> {
     let memory = spec.memory();
     if memory.memory_layout != TensorMemoryLayout::Interleaved {

@@ -231,9 +231,12 @@ fn the_device_reads_and_writes_pinned_memory_up_to_its_edges() {
     }
 }
 
-/// A host's own memory, which keeps what was written, by bus address.
+/// What was written, by bus address.
+type Writes = Vec<(u64, Vec<u8>)>;
+
+/// A host's own memory, which keeps what was written.
 #[derive(Clone, Default)]
-struct Bus(std::sync::Arc<std::sync::Mutex<Vec<(u64, Vec<u8>)>>>);
+struct Bus(std::sync::Arc<std::sync::Mutex<Writes>>);
 
 impl HostBus for Bus {
     fn read(&self, addr: u64, out: &mut [u8]) {

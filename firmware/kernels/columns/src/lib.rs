@@ -4,8 +4,8 @@
 //! Arguments:
 //! 0. number of runs (may be 0), 1. tiles of a run, at most 3 if columns are reduced;
 //! 2. 0: running sums, 1: running products: as many tiles as there are; 2: sums, 3: largest,
-//!    4: smallest elements: a tile for a run, of which row 0 has the result; 5: mean and variance: a
-//!    tile each;
+//!    4: smallest elements: a tile for a run, of which row 0 has the result; 5: mean and variance:
+//!    a tile each;
 //! 3. format of tiles and results (`Format`); 4. whether Dst has elements of 32 bits;
 //! 5. and 6. numbers of the circular buffers of tiles and results. Integers can be reduced only.
 #![no_std]

@@ -1,5 +1,5 @@
-//! The compute side of the seeded programs: small kernels in the manner of ours, from which one wait,
-//! stall, semaphore or push can be left out or moved.
+//! The compute side of the seeded programs: small kernels in the manner of ours, from which one
+//! wait, stall, semaphore or push can be left out or moved.
 //!
 //! Arguments:
 //! 0. which program ([`main`]), of those that have a compute side;
@@ -43,7 +43,8 @@ const TILES: u32 = 6;
 const COUNT_GPR: u32 = 4;
 /// Words of registers that `STOREREG` reaches (STOREREG.md).
 const STOREREG_WORDS: u32 = 1 << 18;
-/// Distance of the mailboxes of two cores (BabyRISCV/README.md, memory map): BRISC, then the TRISCs.
+/// Distance of the mailboxes of two cores (BabyRISCV/README.md, memory map): BRISC, then the
+/// TRISCs.
 const MAILBOX_STRIDE: u32 = 0x1000;
 /// A semaphore that no library function uses.
 const TOLD: u32 = 3;

@@ -13,7 +13,8 @@
 //!    tile;
 //! 10. the second and 11. the last tile.
 //!
-//! Circular buffer 0 has two pages, 1 and 2 are those of `seeded-compute`. Semaphores 0 and 1 are 0.
+//! Circular buffer 0 has two pages, 1 and 2 are those of `seeded-compute`. Semaphores 0 and 1 are
+//! 0.
 #![no_std]
 #![no_main]
 
