@@ -77,7 +77,8 @@ pub struct LaunchMsg {
     /// `MODE_DEV` or `MODE_HOST`.
     pub mode: u8,
     /// Bit i: the kernel of processor i reads no global of the firmware ([`crate::globals`]), which
-    /// our firmware then does not fill in. Padding in the public sources, and zero from other hosts.
+    /// our firmware then does not fill in. Padding in the public sources, and zero from other
+    /// hosts.
     pub self_contained: u8,
     /// Kernel text per processor.
     pub kernel_text_offset: [U32; 5],

@@ -6,10 +6,10 @@
 //! layouts, permutes, slices, concatenates, pads, repeats and reshapes.
 //!
 //! A box may take a number from another tensor, the *index*: element `base + sum of stride[k] *
-//! (i[k] - low[k])` of that. A box with `step` then has the element `step` times that number further
-//! on: rows of a table, gathered elements, slices with bounds that are tensors. A box with `moves`
-//! is moved along that dimension by it: places that are written. A number that is not below `bound`
-//! ends the kernel in a trap.
+//! (i[k] - low[k])` of that. A box with `step` then has the element `step` times that number
+//! further on: rows of a table, gathered elements, slices with bounds that are tensors. A box with
+//! `moves` is moved along that dimension by it: places that are written. A number that is not below
+//! `bound` ends the kernel in a trap.
 
 /// Coordinates of an element.
 pub const DIMS: usize = 6;
@@ -111,8 +111,8 @@ pub const RUN_BYTES: u32 = 12;
 /// which batch of runs it was used last.
 pub const TAG_BYTES: u32 = 8;
 
-/// Bytes of the kernel's memory: two pages of the result, slots with their tags, runs, and a page of
-/// the index.
+/// Bytes of the kernel's memory: two pages of the result, slots with their tags, runs, and a page
+/// of the index.
 pub const fn memory(page_bytes: u32, slots: u32, slot_bytes: u32, index_bytes: u32) -> u32 {
     let tables = slots * TAG_BYTES + RUNS * RUN_BYTES;
     let pages = 2 * page_bytes.next_multiple_of(64) + slots * slot_bytes;

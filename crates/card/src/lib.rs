@@ -49,8 +49,8 @@ core::arch::global_asm!(
     options(raw)
 );
 
-/// The bytes of the library that is loaded before a program for silicon; `None` where this crate was
-/// built without them, or for a system on which there is none.
+/// The bytes of the library that is loaded before a program for silicon; `None` where this crate
+/// was built without them, or for a system on which there is none.
 #[cfg(preload)]
 pub fn preload() -> Option<&'static [u8]> {
     unsafe extern "C" {
@@ -63,8 +63,8 @@ pub fn preload() -> Option<&'static [u8]> {
     Some(unsafe { core::slice::from_raw_parts(start, end.addr() - start.addr()) })
 }
 
-/// The bytes of the library that is loaded before a program for silicon; `None` where this crate was
-/// built without them, or for a system on which there is none.
+/// The bytes of the library that is loaded before a program for silicon; `None` where this crate
+/// was built without them, or for a system on which there is none.
 #[cfg(not(preload))]
 pub fn preload() -> Option<&'static [u8]> {
     None

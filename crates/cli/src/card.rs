@@ -1,7 +1,7 @@
 //! `tilework card`: runs a program that knows only a real card on a simulated one.
 //!
-//! The command makes a folder with the files of the card in `/dev` and `/sys`, from the telemetry of
-//! such a chip, and a copy of the library of the crate `preload`, which the dynamic linker loads
+//! The command makes a folder with the files of the card in `/dev` and `/sys`, from the telemetry
+//! of such a chip, and a copy of the library of the crate `preload`, which the dynamic linker loads
 //! before the program.
 
 use crate::answer::{self, ReportForm, Subject};

@@ -194,8 +194,8 @@ fn a_check_of_an_output_that_can_be_joined_in_several_ways_asks_how() {
     check("mesh_matmul.ttnn", case.folder.path(), &[&split[..], &["--join", "0=0,1"]].concat()).code(0);
 }
 
-/// On the chip each device is one of its own: parts of a product, sums over devices, the same on all,
-/// and what devices exchange is counted.
+/// On the chip each device is one of its own: parts of a product, sums over devices, the same on
+/// all, and what devices exchange is counted.
 #[test]
 fn devices_of_a_mesh_are_chips() {
     let on = |case: &Case, name: &str, inputs: &[&str], more: &[&str]| {

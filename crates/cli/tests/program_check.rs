@@ -65,8 +65,8 @@ fn the_memory_map_shows_owners_and_what_is_free() {
     assert!(p150.contains("L1 of each of 138 workers") && p150.contains("DRAM, each of 8 banks"), "{p150}");
 }
 
-/// The JSON form covers both memories: what is free and what is owned add up, and the rows are those
-/// that the program is shown with.
+/// The JSON form covers both memories: what is free and what is owned add up, and the rows are
+/// those that the program is shown with.
 #[test]
 fn the_memory_map_adds_up() {
     for name in ["pipeline", "ring", "increment"] {
@@ -83,7 +83,8 @@ fn the_memory_map_adds_up() {
             let rows = memory["ranges"].as_array().unwrap();
             assert!(rows.iter().all(|row| number(row, "end") - number(row, "start") == number(row, "bytes")));
             assert!(rows.windows(2).all(|pair| number(&pair[0], "start") <= number(&pair[1], "start")), "by address");
-            // The space of buffers is covered without a gap and nothing in it lies on anything else.
+            // The space of buffers is covered without a gap and nothing in it lies on anything
+            // else.
             let inside: Vec<_> = rows.iter().filter(|row| start <= number(row, "start")).collect();
             assert_eq!(number(inside[0], "start"), start);
             assert!(inside.windows(2).all(|pair| number(pair[0], "end") == number(pair[1], "start")), "{memory}");

@@ -5,8 +5,8 @@ mod common;
 use common::repository;
 use std::path::{Path, PathBuf};
 
-/// Crates with unsafe code, and what for: matrix kernels, the interface of shared libraries, some of
-/// them as bytes, native code of model files, and the functions of the C library before it.
+/// Crates with unsafe code, and what for: matrix kernels, the interface of shared libraries, some
+/// of them as bytes, native code of model files, and the functions of the C library before it.
 const NEED_IT: [&str; 6] = ["card", "libttsim", "libttsim-client", "native", "ops", "preload"];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {

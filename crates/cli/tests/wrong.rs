@@ -1,5 +1,5 @@
-//! Programs with one mistake each (`firmware/kernels/wrong`), which run to their end: the mistake is
-//! told with its id, its core and its line, and so is every kind that is certain.
+//! Programs with one mistake each (`firmware/kernels/wrong`), which run to their end: the mistake
+//! is told with its id, its core and its line, and so is every kind that is certain.
 
 mod common;
 
@@ -68,7 +68,8 @@ fn run(program: &Path, out: &Path, more: &[&str]) -> Ended {
     tilework(&args)
 }
 
-/// Runs a program of the kernel: an example with another number, and with a buffer behind the slots.
+/// Runs a program of the kernel: an example with another number, and with a buffer behind the
+/// slots.
 fn run_number(number: u32, more: &[&str]) -> Ended {
     let folder = folder();
     let text = std::fs::read_to_string(wrong("overrun.toml")).unwrap();

@@ -1,7 +1,8 @@
 //! Records: one for each entry of the prefetch queue.
 //!
 //! A record is one prefetch command with its payload, or several that follow one another, each a
-//! multiple of 64 bytes; its queue entry holds its size in units of 16 bytes (seed 001 section 2.2).
+//! multiple of 64 bytes; its queue entry holds its size in units of 16 bytes (seed 001 section
+//! 2.2).
 
 use crate::dispatch::DispatchCommand;
 use crate::error::{EncodeError, FieldError};

@@ -1,18 +1,18 @@
 //! The protocol of the command queue, checked in every order of events.
 //!
-//! Issue region, prefetch queue, command data queue, dispatch ring with its credits, `STALL` and its
-//! notification, and the completion FIFO, all a few units long, so that everything wraps within a
-//! short script and a model checker can try every order in which host, prefetcher, dispatcher and
-//! packets may take their turns. What decides anything is the code that runs: [`tilework_cq`] on the
-//! host's side, `tilework_cq_core` on the firmware's. The model adds memories, packets, and the order
-//! of calls in `firmware/prefetch` and `firmware/dispatch`.
+//! Issue region, prefetch queue, command data queue, dispatch ring with its credits, `STALL` and
+//! its notification, and the completion FIFO, all a few units long, so that everything wraps within
+//! a short script and a model checker can try every order in which host, prefetcher, dispatcher and
+//! packets may take their turns. What decides anything is the code that runs: [`tilework_cq`] on
+//! the host's side, `tilework_cq_core` on the firmware's. The model adds memories, packets, and the
+//! order of calls in `firmware/prefetch` and `firmware/dispatch`.
 //!
 //! Checked of every script: every byte arrives once, in order and unharmed; pages are conserved at
 //! every step; no order of events ends in a deadlock; and each situation that the script is there
 //! for (a wrap, a full ring, a packet that overtakes) comes about.
 //!
-//! A model that cannot fail shows nothing. So each [`Defect`] puts one mistake into it, most of them
-//! mistakes that were made, and must be found.
+//! A model that cannot fail shows nothing. So each [`Defect`] puts one mistake into it, most of
+//! them mistakes that were made, and must be found.
 
 #[path = "model/dispatch.rs"]
 mod dispatch;

@@ -3,8 +3,8 @@
 //!
 //! A run is repeated to go back, and its host does again all that it did. Up to a checkpoint its
 //! calls are answered from the log, which costs no time of the chip; within the call in which the
-//! checkpoint was made, the chip is replaced by a copy of the checkpoint, and runs on from there. So
-//! going back costs the way from the last checkpoint, whatever the run has cost before.
+//! checkpoint was made, the chip is replaced by a copy of the checkpoint, and runs on from there.
+//! So going back costs the way from the last checkpoint, whatever the run has cost before.
 //!
 //! Checkpoints become rarer with their distance from the present: of too many, the one is dropped
 //! whose neighbours are closest, measured by how far back it lies.

@@ -30,8 +30,8 @@ impl Tolerance {
     /// (`data/ttnn/README.md`).
     pub const FLOAT32: Self =
         Self { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
-    /// Programs in float32 with products of matrices, on a chip: its matrix unit takes ten bits of the
-    /// mantissa of each operand, so that a product errs by up to 2^-9 of itself.
+    /// Programs in float32 with products of matrices, on a chip: its matrix unit takes ten bits of
+    /// the mantissa of each operand, so that a product errs by up to 2^-9 of itself.
     pub const SHORT_OPERANDS: Self =
         Self { rtol: 2e-3, atol: 2e-3, all_close: false, pcc: Some(0.9999), of_range: Some(2e-3) };
     /// Programs in bfloat16: an error of 2 % of the range, correlation 0.999

@@ -1,6 +1,6 @@
-//! Machines: what holds the tensors of a run and carries out its operations. The runner goes through
-//! a program, keeps the names of its tensors and calls other programs; what a tensor is and where an
-//! operation happens is the machine's.
+//! Machines: what holds the tensors of a run and carries out its operations. The runner goes
+//! through a program, keeps the names of its tensors and calls other programs; what a tensor is and
+//! where an operation happens is the machine's.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};

@@ -82,8 +82,8 @@ pub trait Observer {
         let _ = event;
     }
 
-    /// Whether [`Observer::after`] looks at the results of this operation; without, it gets none. On
-    /// a chip each look is a read.
+    /// Whether [`Observer::after`] looks at the results of this operation; without, it gets none.
+    /// On a chip each look is a read.
     fn wants_results(&self, event: &Event<'_>) -> bool {
         let _ = event;
         true

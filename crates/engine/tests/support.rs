@@ -1,5 +1,5 @@
-//! How many kinds are supported, and a file with every kind. The list in the documentation is tested
-//! where both engines are known (`tilework-onchip`).
+//! How many kinds are supported, and a file with every kind. The list in the documentation is
+//! tested where both engines are known (`tilework-onchip`).
 
 use std::path::{Path, PathBuf};
 

@@ -84,7 +84,8 @@ macro_rules! structures {
             pub struct $name { $($(#[$field_doc])* pub $field: $type,)* }
             const _: () = assert!(size_of::<$name>() == $bytes);
         )*
-        /// The structures by name: bytes, and the offset of each field. For tests against the header.
+        /// The structures by name: bytes, and the offset of each field. For tests against the
+        /// header.
         pub const STRUCTURES: &[(&str, usize, &[(&str, usize)])] = &[
             $((stringify!($name), $bytes, &[$((stringify!($field), core::mem::offset_of!($name, $field))),*]),)*
         ];

@@ -3,9 +3,9 @@
 //!
 //! It is pure: the chip is behind [`Card`], the memory of the program that asks behind
 //! [`UserMemory`], and who calls it decides what a file descriptor and a mapping are. Layouts and
-//! numbers of requests are those of the driver's public header `ioctl.h` ([`layout`]); behaviour and
-//! errors follow `chardev.c`, `memory.c`, `tlb.c` and `blackhole.c`. The host is one with an IOMMU,
-//! so that any pages can be pinned: they get consecutive bus addresses ([`BusMap`]).
+//! numbers of requests are those of the driver's public header `ioctl.h` ([`layout`]); behaviour
+//! and errors follow `chardev.c`, `memory.c`, `tlb.c` and `blackhole.c`. The host is one with an
+//! IOMMU, so that any pages can be pinned: they get consecutive bus addresses ([`BusMap`]).
 #![forbid(unsafe_code)]
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 

@@ -13,7 +13,8 @@ use tilework_abi::tlb::Bar;
 
 /// Where the card is on the PCI bus: bus 1, device 0, function 0 (`bus_dev_fn`).
 pub const BUS_DEVICE_FUNCTION: u16 = 0x0100;
-/// The number of the device file's class: one of those that Linux gives out (`devices.txt`, 234..254).
+/// The number of the device file's class: one of those that Linux gives out (`devices.txt`,
+/// 234..254).
 pub const MAJOR: u32 = 240;
 /// The same in words.
 const ADDRESS: &str = "0000:01:00.0";
@@ -87,8 +88,8 @@ fn shown(telemetry: &BTreeMap<u16, u32>, tag: u16, how: Show) -> Option<String> 
     })
 }
 
-/// The first bytes of the configuration space: header, and a PCI Express capability whose link is up
-/// as a P150's is, 32 GT/s and 16 lanes.
+/// The first bytes of the configuration space: header, and a PCI Express capability whose link is
+/// up as a P150's is, 32 GT/s and 16 lanes.
 fn config_space(board: Board) -> Vec<u8> {
     const CAPABILITY: usize = 0x40;
     let mut bytes = vec![0; config::SIZE as usize];
@@ -105,8 +106,8 @@ fn config_space(board: Board) -> Vec<u8> {
     }
     put(config::SUBSYSTEM as usize, board.product() << 16 | u32::from(VENDOR));
     put(0x34, 0x40);
-    // PCI Express Base Specification 5.0, 7.5.3: id 0x10, version 2, endpoint; link capabilities and
-    // status with speed 5 (32 GT/s) and 16 lanes.
+    // PCI Express Base Specification 5.0, 7.5.3: id 0x10, version 2, endpoint; link capabilities
+    // and status with speed 5 (32 GT/s) and 16 lanes.
     put(CAPABILITY, 0x0002_0010);
     put(CAPABILITY + 0x0C, 5 | 16 << 4);
     put(CAPABILITY + 0x10, (5 | 16 << 4) << 16);
@@ -176,8 +177,8 @@ pub fn tree(board: Board, telemetry: &BTreeMap<u16, u32>) -> Tree {
     tree
 }
 
-/// Writes a tree below the folder `root`. The device file is an empty file there: who shows the tree
-/// shows it as what it is.
+/// Writes a tree below the folder `root`. The device file is an empty file there: who shows the
+/// tree shows it as what it is.
 ///
 /// # Errors
 /// What the system says.

@@ -15,14 +15,14 @@
 //! - `TILEWORK_THREADS=N` limits the threads that run the tiles when many are busy;
 //! - `TILEWORK_COVERAGE=FILE` writes which Tensix instructions were executed, in which modes, when
 //!   the card is powered off: text, or JSON if FILE ends in .json;
-//! - `TILEWORK_CHECKS=WORDS`, `TILEWORK_ALLOW`, `TILEWORK_FINDINGS=FILE` look for wrong accesses and
-//!   races, `TILEWORK_TRACE=FILE`, `TILEWORK_TRACE_CYCLES`, `TILEWORK_TRACE_TILES` write a timeline,
-//!   `TILEWORK_HTML=FILE` a page of pictures ([`environment`], docs/card.md).
+//! - `TILEWORK_CHECKS=WORDS`, `TILEWORK_ALLOW`, `TILEWORK_FINDINGS=FILE` look for wrong accesses
+//!   and races, `TILEWORK_TRACE=FILE`, `TILEWORK_TRACE_CYCLES`, `TILEWORK_TRACE_TILES` write a
+//!   timeline, `TILEWORK_HTML=FILE` a page of pictures ([`environment`], docs/card.md).
 //!
-//! Nothing else of the process is touched: no other files but, for the source lines of findings, ELF
-//! files in the folder `TT_METAL_CACHE`, which are read; no signals, no threads but these, which
-//! work during a call only. The chip's memories are taken up as they are used. A process that forks
-//! between calls has two independent cards.
+//! Nothing else of the process is touched: no other files but, for the source lines of findings,
+//! ELF files in the folder `TT_METAL_CACHE`, which are read; no signals, no threads but these,
+//! which work during a call only. The chip's memories are taken up as they are used. A process that
+//! forks between calls has two independent cards.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 

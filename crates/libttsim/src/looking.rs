@@ -1,8 +1,8 @@
 //! What observes the card: checks, races, a timeline, a page of pictures, as [`Wanted`] says.
 //!
 //! The host on the other side of the library tells nothing about buffers, programs and kernels. So
-//! the checks are those that need no owner ([`CheckObserver::of_stranger`]), and places are named by
-//! program counter and, where the ELF file is found, by source line ([`Sources`]).
+//! the checks are those that need no owner ([`CheckObserver::of_stranger`]), and places are named
+//! by program counter and, where the ELF file is found, by source line ([`Sources`]).
 
 use crate::environment::Wanted;
 use crate::messages::{Kind, say, say_lines};

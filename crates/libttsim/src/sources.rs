@@ -2,8 +2,9 @@
 //! cache, whose text is compared with what lies in L1.
 //!
 //! tt-metal compiles kernels into the folder that `TT_METAL_CACHE` names, moves their code so that
-//! it runs at any address, and keeps the moved files there, too (`NAME.elf.xip.elf`). The host sends
-//! their text as it is, so the words around a program counter are found in exactly these files.
+//! it runs at any address, and keeps the moved files there, too (`NAME.elf.xip.elf`). The host
+//! sends their text as it is, so the words around a program counter are found in exactly these
+//! files.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -130,9 +130,9 @@ pub fn demangle(name: &str) -> String {
     plain(&format!("{:#}", rustc_demangle::demangle(name))).into_owned()
 }
 
-/// The name of a function of C++ (Itanium C++ ABI, `<encoding>`): `_Z`, and a name with its length in
-/// front or several between `N` and `E`. None where it has parts of other kinds; Rust's older names
-/// end in a hash and are left to their own reader.
+/// The name of a function of C++ (Itanium C++ ABI, `<encoding>`): `_Z`, and a name with its length
+/// in front or several between `N` and `E`. None where it has parts of other kinds; Rust's older
+/// names end in a hash and are left to their own reader.
 fn of_cpp(symbol: &str) -> Option<String> {
     fn part(text: &str) -> Option<(&str, &str)> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();

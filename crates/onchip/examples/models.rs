@@ -1,7 +1,7 @@
 //! Times compiled programs on the simulated chip: for each folder named on the command line
 //! (program.ttnn, in*.npy and out0.npy) a line of JSON with the seconds of this machine and the
-//! cycles of the chip of a run that is not the first, and the largest error as a part of the range of
-//! out0.npy. `cargo xtask bench models` starts it.
+//! cycles of the chip of a run that is not the first, and the largest error as a part of the range
+//! of out0.npy. `cargo xtask bench models` starts it.
 
 use std::path::Path;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Several devices: a chip for each device of a mesh, in one process. What devices exchange goes
-//! through the host's memory: read from each, written to each, and counted as such. Their clocks are
-//! their own.
+//! through the host's memory: read from each, written to each, and counted as such. Their clocks
+//! are their own.
 
 use tilework_driver::HostLink;
 use tilework_engine::{Event, Held, Machine, OperationPlace, Reason, Work};

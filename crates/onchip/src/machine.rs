@@ -194,8 +194,8 @@ impl<C: HostLink> OnChip<C> {
         plan(&work.event.operation.op, operands.as_deref(), &results, &self.site)
     }
 
-    /// Runs the programs of a recipe, on tensors in interleaved DRAM: what lies otherwise is brought
-    /// there before and taken away after.
+    /// Runs the programs of a recipe, on tensors in interleaved DRAM: what lies otherwise is
+    /// brought there before and taken away after.
     fn follow(
         &mut self,
         recipe: &Recipe,

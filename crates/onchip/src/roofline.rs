@@ -16,8 +16,8 @@ const DRAM_BANK: (u64, u64) = (1280, 27);
 /// Bytes that a tile takes from the NoC, or gives to it, in a cycle: a flit (docs/timing.md,
 /// `FLIT`).
 const NOC: u64 = 64;
-/// Products of an `MVMUL`, one a cycle in each fidelity phase: 8 x 16 by 16 x 16 (docs/timing.md, "16
-/// `MVMUL` in 16" of a tile).
+/// Products of an `MVMUL`, one a cycle in each fidelity phase: 8 x 16 by 16 x 16 (docs/timing.md,
+/// "16 `MVMUL` in 16" of a tile).
 const PRODUCTS: u64 = 8 * 16 * 16;
 /// Elements that the vector unit works on in a cycle.
 const LANES: u64 = 32;
@@ -139,8 +139,8 @@ mod tests {
         assert_eq!(bounds.utilisation(0), None);
     }
 
-    /// 512 cubed on 118 workers: 65536 `MVMUL` in each of four phases, as the operation says nothing
-    /// of its fidelity.
+    /// 512 cubed on 118 workers: 65536 `MVMUL` in each of four phases, as the operation says
+    /// nothing of its fidelity.
     #[test]
     fn a_product_is_bounded_by_its_arithmetic() {
         let x = spec([512, 512]);

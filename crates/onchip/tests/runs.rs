@@ -125,8 +125,8 @@ fn traced_calls_are_replayed() {
     }
 }
 
-/// The plan's peak is what the device has at most, by hand: two tensors of 32 x 32 in bfloat16 tiles
-/// and their rows take a page of 2048 bytes of a bank each, but the rows pages of 64 bytes.
+/// The plan's peak is what the device has at most, by hand: two tensors of 32 x 32 in bfloat16
+/// tiles and their rows take a page of 2048 bytes of a bank each, but the rows pages of 64 bytes.
 #[test]
 fn memory_over_time_is_planned_by_the_file() {
     let model = model("0.1.0-atan2");

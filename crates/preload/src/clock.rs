@@ -2,8 +2,8 @@
 //!
 //! Accesses take their time on the chip by themselves. Beyond that the chip's time moves when the
 //! program sleeps, yields or looks at the clock, and, with the lazy clock, when the program has not
-//! touched the card for [`SILENCE`]: it may poll memory that the device writes, so the chip then runs
-//! to its next write of such memory. With the free clock it always runs.
+//! touched the card for [`SILENCE`]: it may poll memory that the device writes, so the chip then
+//! runs to its next write of such memory. With the free clock it always runs.
 //!
 //! One access can take the simulation longer than a program allows for (tt-umd: 2 ms). What is
 //! longer than [`NOTICED`] does not count: the clocks that programs measure limits by stand still.

@@ -1,7 +1,8 @@
 //! Mappings of the card: where the program sees BARs.
 //!
-//! They lie in one reservation of addresses, so that whether an address is a BAR's is one comparison
-//! ([`is_card`]); where the program wants one elsewhere, it is elsewhere, and `OUTSIDE` counts it.
+//! They lie in one reservation of addresses, so that whether an address is a BAR's is one
+//! comparison ([`is_card`]); where the program wants one elsewhere, it is elsewhere, and `OUTSIDE`
+//! counts it.
 
 use crate::real::real;
 use crate::tell;

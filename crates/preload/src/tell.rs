@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Exit code of a program that a fault of the chip, or a finding, has ended.
 pub(crate) const ENDED: i32 = 101;
-/// Messages of one process; a program that does the same wrong thing for hours is not to fill a disk.
+/// Messages of one process; a program that does the same wrong thing for hours is not to fill a
+/// disk.
 const MOST: u32 = 200;
 
 static SAID: AtomicU32 = AtomicU32::new(0);

@@ -9,7 +9,8 @@
 //!
 //! Kernels of others are left out: where they keep their rings and counts is not known. So is the
 //! host side of a split prefetcher, which passes records on without looking into them. The host
-//! side of a split dispatcher gets few of the commands, so that its own have no size and no program.
+//! side of a split dispatcher gets few of the commands, so that its own have no size and no
+//! program.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;

@@ -2,8 +2,8 @@
 //! back through the command queue, and call-backs tell when.
 //!
 //! The input lies in DRAM; the two results lie in the L1 of the workers, one with its pages dealt
-//! out to all of them, one in shards on four. `cargo run --release --example queue`, with `slow` for
-//! slow dispatch or `windows` for transfers by windows, which give the same results.
+//! out to all of them, one in shards on four. `cargo run --release --example queue`, with `slow`
+//! for slow dispatch or `windows` for transfers by windows, which give the same results.
 //! `examples/queue/program.toml` is the same pipeline as a program file.
 
 use std::cell::RefCell;

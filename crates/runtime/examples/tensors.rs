@@ -1,5 +1,5 @@
-//! Tensors on a simulated chip: a matrix to DRAM, to the L1 of all workers, and in shards to some of
-//! them, and back:
+//! Tensors on a simulated chip: a matrix to DRAM, to the L1 of all workers, and in shards to some
+//! of them, and back:
 //!
 //!     cargo run --release -p tilework-runtime --example tensors
 //!

@@ -109,8 +109,8 @@ fn every_kind_of_buffer_goes_up_and_down_and_the_queue_lives_on() {
     }
 }
 
-/// The L1 of the dispatch cores is the same before and after a buffer over all L1 banks was filled by
-/// windows; when it is filled through the queue, their rings change and the queue lives on.
+/// The L1 of the dispatch cores is the same before and after a buffer over all L1 banks was filled
+/// by windows; when it is filled through the queue, their rings change and the queue lives on.
 #[test]
 fn an_l1_interleaved_buffer_leaves_the_dispatch_cores_alone() {
     fill_l1(Transfers::Windows);

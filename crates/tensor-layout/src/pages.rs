@@ -1,8 +1,8 @@
 //! The pages of a tensor: its matrix padded, converted and divided, and the reverse.
 //!
-//! In tile layout a page is a tile, and the pages follow the tiles row by row. In row-major layout a
-//! page is a row, or a part of one where shards divide the width. Heights are padded for each matrix
-//! of the last two dimensions, so that no tile has rows of two matrices (tt-metal,
+//! In tile layout a page is a tile, and the pages follow the tiles row by row. In row-major layout
+//! a page is a row, or a part of one where shards divide the width. Heights are padded for each
+//! matrix of the last two dimensions, so that no tile has rows of two matrices (tt-metal,
 //! `TensorLayout::compute_physical_shape` and `PageConfig::get_page_shape`).
 
 use crate::convert::number;

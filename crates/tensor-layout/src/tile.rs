@@ -4,12 +4,12 @@
 //! of faces; each is in row-major order. So a tile is a sequence of runs: 16 elements of a row of a
 //! face, which is also what shares an exponent in a block format.
 //!
-//! A block format puts the exponents of all runs before the elements, padded with zeros to 16 bytes;
-//! elements narrower than a byte fill it from the low bits (tt-metal,
+//! A block format puts the exponents of all runs before the elements, padded with zeros to 16
+//! bytes; elements narrower than a byte fill it from the low bits (tt-metal,
 //! `tt_metal/impl/data_format/blockfloat_common.cpp`). The mantissas are those of
-//! [`tilework_dtype::block`]: nearest, ties away from zero, as the packers round (ISA documentation,
-//! Packers/FormatConversion.md). tt-metal's host library rounds ties to even, so that its last bit
-//! may differ for exact ties.
+//! [`tilework_dtype::block`]: nearest, ties away from zero, as the packers round (ISA
+//! documentation, Packers/FormatConversion.md). tt-metal's host library rounds ties to even, so
+//! that its last bit may differ for exact ties.
 
 use crate::LayoutError;
 use std::fmt;
@@ -20,7 +20,8 @@ use tilework_dtype::block::{BLOCK, BlockFormat};
 pub const FACE_WIDTH: usize = BLOCK;
 /// The most rows of a face.
 const FACE_HEIGHT: usize = 16;
-/// What the exponents of a tile are padded to: the alignment of L1 (tt-metal, `Tile::get_tile_size`).
+/// What the exponents of a tile are padded to: the alignment of L1 (tt-metal,
+/// `Tile::get_tile_size`).
 const EXPONENT_ALIGN: usize = 16;
 
 /// Rows and columns of a tile.

@@ -66,7 +66,8 @@ fn tiles_are_those_of_numpy() {
     for (i, dims) in shapes.iter().enumerate() {
         for tile in TileShape::all() {
             for dtype in [DType::F32, DType::BF16, DType::Bfp8B, DType::Bfp4B] {
-                // 24 bits each: no NaN, and all magnitudes of a block are exact in double precision.
+                // 24 bits each: no NaN, and all magnitudes of a block are exact in double
+                // precision.
                 let value = |bits: u64| (bits as i32 >> 8) as f32 / (1u32 << (bits >> 60)) as f32;
                 let data: Vec<u8> =
                     (0..dims.iter().product()).flat_map(|_| value(random.bits()).to_le_bytes()).collect();

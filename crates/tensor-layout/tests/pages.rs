@@ -146,7 +146,8 @@ proptest! {
     }
 }
 
-/// The sizes of tt-metal's own tests (`tests/ttnn/unit_tests/gtests/tensor`, `TensorLayoutComputeTests`).
+/// The sizes of tt-metal's own tests (`tests/ttnn/unit_tests/gtests/tensor`,
+/// `TensorLayoutComputeTests`).
 #[test]
 fn physical_sizes_are_those_of_tt_metal() {
     type Case = (&'static [usize], DType, Layout, (usize, usize));

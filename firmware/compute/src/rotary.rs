@@ -22,8 +22,8 @@ pub fn row<T: Thread>(k: &mut Compute<T>, [x, cos, sin]: [&Cb<T>; 3], y: &mut Cb
 }
 
 /// Turns a row of `columns` tiles by pairs of neighbours, as Llama has it: the pages of `y` become
-/// x cos + x' sin, where x' is x times the tile of `matrix`. With the tile whose element (i, j) is 1
-/// for i = j - 1 and odd j, -1 for i = j + 1 and even j, else 0, x' is (-x1, x0, -x3, x2, ...).
+/// x cos + x' sin, where x' is x times the tile of `matrix`. With the tile whose element (i, j) is
+/// 1 for i = j - 1 and odd j, -1 for i = j + 1 and even j, else 0, x' is (-x1, x0, -x3, x2, ...).
 /// `turned` is a circular buffer for x', with as many pages as the row. Dst should be wide.
 ///
 /// Leaves the units prepared for [`row`].

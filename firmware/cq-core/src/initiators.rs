@@ -1,10 +1,10 @@
 //! Which kernel uses which request initiator of which NIU, and with which transaction ids.
 //!
 //! NIU 1 of a dispatch core is the dispatcher's. The subordinate has half of NIU 0, not three
-//! initiators of NIU 1 as in seed 001 figure 8: while a chain of linked multicasts is open on an NIU
-//! nobody may send anything else through it (BlackholeA0/NoC/MemoryMap.md, `NOC_CMD_VC_LINKED`), and
-//! two cores cannot know that of each other. The subordinate only makes posted requests, so that
-//! the answers that NIU 0 counts are all the dispatcher's.
+//! initiators of NIU 1 as in seed 001 figure 8: while a chain of linked multicasts is open on an
+//! NIU nobody may send anything else through it (BlackholeA0/NoC/MemoryMap.md,
+//! `NOC_CMD_VC_LINKED`), and two cores cannot know that of each other. The subordinate only makes
+//! posted requests, so that the answers that NIU 0 counts are all the dispatcher's.
 //!
 //! **Data before credit.** A write and a later atomic are not ordered, not even on one virtual
 //! channel: the list of guarantees has write before *read* and atomic before atomic only

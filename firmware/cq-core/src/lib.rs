@@ -6,8 +6,9 @@
 //! - Pure arithmetic, tested on the host with counters that start near their wrap: [`reader`] (the
 //!   consumer's side of a page ring with deferred release), [`writer`] (the producer's side with
 //!   credits), [`fetch`] (records in flight and in the command data queue, and the host's issue
-//!   region), [`records`] (the ring between the halves of a split prefetcher), [`span`] (splitting transfers into packets), [`paged`] (interleaved buffers),
-//!   [`peers`] (coordinates of the cores).
+//!   region), [`records`] (the ring between the halves of a split prefetcher), [`span`] (splitting
+//!   transfers into packets), [`paged`] (interleaved buffers), [`peers`] (coordinates of the
+//!   cores).
 //! - Thin access to the hardware, over `tilework_rt::reg`: [`initiators`] (who uses which request
 //!   initiator), [`go`] (go messages), [`halt`] (the status block and the stop at an error),
 //!   [`local`] (tables in local RAM).

@@ -64,10 +64,10 @@ impl Peers {
     }
 
     /// The rectangles that hold every worker and no core of the queue, as `encode` packs them for a
-    /// NoC, with their number of tiles. The queue's cores are the topmost of the last column; columns without
-    /// Tensix tiles are excluded from multicasts. Right for the columns of a p100 and of a p150
-    /// alone: for a board with others, the host must send go signals by unicast, as ours does for
-    /// all.
+    /// NoC, with their number of tiles. The queue's cores are the topmost of the last column;
+    /// columns without Tensix tiles are excluded from multicasts. Right for the columns of a p100
+    /// and of a p150 alone: for a board with others, the host must send go signals by unicast, as
+    /// ours does for all.
     pub fn worker_rects(&self, encode: fn(NocRect) -> u32) -> [(u32, u32); 2] {
         let board = board_of(self.dispatch);
         let column = board.dispatch_column();

@@ -1,8 +1,8 @@
 //! Both ends of the record ring of a split prefetcher.
 //!
 //! A record is executed where it lies, so it is contiguous: where it does not fit before the end of
-//! the ring, the rest of the ring is passed over. Every record, and what is passed over, begins on a
-//! page with a header ([`RECORD_HEADER`]) and is announced and given back as a whole.
+//! the ring, the rest of the ring is passed over. Every record, and what is passed over, begins on
+//! a page with a header ([`RECORD_HEADER`]) and is announced and given back as a whole.
 
 use tilework_abi::cq::count::WrapCount;
 use tilework_abi::cq::layout::prefetch_d_core::{RECORD_HEADER, RECORDS};

@@ -106,8 +106,8 @@ impl Core {
         self.completion = Some(fifo);
     }
 
-    /// Writes `bytes` that are present, at most [`PORTION`], to the next pages of the FIFO, and tells
-    /// the host of the portion before.
+    /// Writes `bytes` that are present, at most [`PORTION`], to the next pages of the FIFO, and
+    /// tells the host of the portion before.
     fn portion(&mut self, fifo: &mut Completion, stream: &mut Stream, bytes: u32) {
         let pages = bytes.div_ceil(PAGE_SIZE);
         let (range, next) = (fifo.range, stream.next);
@@ -138,8 +138,8 @@ impl Core {
         stream.pending = Some((id, stream.next));
     }
 
-    /// Waits for the acknowledgements of the portion that the host has not been told of, if there is
-    /// one, and moves the pointer on behind it, here and in host memory.
+    /// Waits for the acknowledgements of the portion that the host has not been told of, if there
+    /// is one, and moves the pointer on behind it, here and in host memory.
     fn settle(&mut self, fifo: &mut Completion, stream: &mut Stream) {
         let Some((id, wr)) = stream.pending.take() else { return };
         if ::core::mem::replace(&mut stream.all_before, true) {

@@ -19,8 +19,8 @@
 //! - **Multicasts** wait for all acknowledgements before they reserve a path, as the original does,
 //!   and are only linked to a next packet that is already present, because a linked transaction
 //!   blocks the NIU until it is completed (NoC/MemoryMap.md, `NOC_CMD_VC_LINKED`).
-//! - **Split.** On the device side of a split dispatcher, commands for the host are passed on to the
-//!   host side ([`relay`]), which is this kernel on another tile. Each finds out from the
+//! - **Split.** On the device side of a split dispatcher, commands for the host are passed on to
+//!   the host side ([`relay`]), which is this kernel on another tile. Each finds out from the
 //!   coordinates of the others what it is.
 //! - A host that places its region elsewhere than the original's fixed address says so by the
 //!   completion write pointer it stores before the start.

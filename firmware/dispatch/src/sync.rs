@@ -69,16 +69,16 @@ impl Core {
         let count = cmd.wait_count.get();
         self.barrier();
         if multicast != GO_NO_MULTICAST {
-            // What can be done before the workers report is: the way from the last report to the next
-            // go message is what a stream of short programs consists of.
+            // What can be done before the workers report is: the way from the last report to the
+            // next go message is what a stream of short programs consists of.
             let to = go::multicast_address(self.go, multicast);
             let from = go::stage(self.at(), message, to);
             let rects = self.peers.worker_rects(NocRect::encode_noc1);
             self.setup_writes(MULTICAST, 0);
             go::prepare(WRITES, from, to);
             go::wait_stream(stream_id, count);
-            // Neither is linked to the other, so neither waits for the other: the NIU reserves their
-            // paths one after the other (NoC/MemoryMap.md, `NOC_CMD_PATH_RESERVE`).
+            // Neither is linked to the other, so neither waits for the other: the NIU reserves
+            // their paths one after the other (NoC/MemoryMap.md, `NOC_CMD_PATH_RESERVE`).
             for (rect, recipients) in rects {
                 go::send(WRITES, self.my_xy, rect);
                 self.expect(recipients);

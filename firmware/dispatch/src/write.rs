@@ -90,8 +90,9 @@ impl Core {
         }
     }
 
-    /// Writes the whole pages, at most `pages`, that are present in `here` bytes, each in one packet
-    /// of `size` bytes; returns their number. The loop stores only what differs between two pages.
+    /// Writes the whole pages, at most `pages`, that are present in `here` bytes, each in one
+    /// packet of `size` bytes; returns their number. The loop stores only what differs between two
+    /// pages.
     #[inline(always)]
     fn whole_pages(&mut self, walk: &mut PageWalk, table: u32, size: u32, pages: u32, here: u32) -> u32 {
         let my_xy = self.my_xy;

@@ -7,8 +7,8 @@
 //! this side, for memory that the device side cannot reach; here both sides are on one NoC, and the
 //! device side executes it.
 //!
-//! Behind a record with the stall flag it passes nothing on until the dispatcher has told it that the
-//! `EXEC_BUF_END` of its command buffer was executed.
+//! Behind a record with the stall flag it passes nothing on until the dispatcher has told it that
+//! the `EXEC_BUF_END` of its command buffer was executed.
 #![no_std]
 #![no_main]
 
@@ -114,7 +114,8 @@ impl DeviceSide {
         self.announce(pages);
     }
 
-    /// Waits for `pages` and writes the header in front of what will be in them. Returns its address.
+    /// Waits for `pages` and writes the header in front of what will be in them. Returns its
+    /// address.
     fn take(&mut self, pages: u32, header: [u32; 2]) -> u32 {
         let ring = &self.ring;
         wait(self.credits, |count| ring.can_take(WrapCount(count), pages));

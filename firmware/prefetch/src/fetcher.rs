@@ -4,8 +4,8 @@
 //! ready: return it. Is a read pending: wait for the oldest, then look again. Otherwise wait for an
 //! entry. The first is asked wherever this core waits anyway, and for several entries at a time.
 //!
-//! A command buffer ([`buffer`](super::buffer)) takes the place of the entries; its chunks lie in the
-//! command data queue as records do.
+//! A command buffer ([`buffer`](super::buffer)) takes the place of the entries; its chunks lie in
+//! the command data queue as records do.
 
 use super::buffer::Buffer;
 use tilework_abi::PCIE_ALIGN;

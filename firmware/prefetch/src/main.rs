@@ -21,8 +21,8 @@
 //! - **`RELAY_LINEAR_H`** is executed as `RELAY_LINEAR`: in this variant both sides of a split
 //!   prefetcher are one.
 //! - **Command buffers.** Behind a record with the stall flag nothing is fetched until its
-//!   `EXEC_BUF` is over: the buffer has the command data queue to itself (tt-metal#8062). The record
-//!   ends with `EXEC_BUF`.
+//!   `EXEC_BUF` is over: the buffer has the command data queue to itself (tt-metal#8062). The
+//!   record ends with `EXEC_BUF`.
 //! - **`DEBUG`** has a checksum in what is padding in the public header; zero is not checked.
 //! - The device side of a split prefetcher is made of the same sources (feature `device-side`): its
 //!   commands come from the ring that the host side fills, and command buffers go through its own
@@ -179,7 +179,8 @@ fn exec_buf(banks: &Banks, at: u32, left: u32, ends: &mut Ends<'_>) -> Result<u3
 fn exec_buf_end(at: u32, left: u32, ends: &mut Ends<'_>) -> Result<u32, Refused> {
     let inline = Inline::new(at, left).map_err(|stride| (Fault::BadStride, stride))?;
     if cfg!(feature = "device-side") {
-        // Chunks begin and end at multiples of 64 bytes, so the first byte behind the header is here.
+        // Chunks begin and end at multiples of 64 bytes, so the first byte behind the header is
+        // here.
         let carried = read8(at + HEADER);
         if inline.bytes == 0 || carried != DispatchCmdId::ExecBufEnd as u8 {
             return Err((Fault::BadExecBufEnd, carried.into()));

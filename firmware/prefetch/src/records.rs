@@ -1,5 +1,5 @@
-//! Where the device side of a split prefetcher finds its commands: in the records that the host side
-//! writes into its ring.
+//! Where the device side of a split prefetcher finds its commands: in the records that the host
+//! side writes into its ring.
 //!
 //! The ring stands for prefetch queue and reads of records: what the prefetcher asks of its source
 //! is the same. The command data queue is left for the chunks of command buffers.

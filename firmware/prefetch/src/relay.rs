@@ -5,12 +5,12 @@
 //! left this core, so that their source may be reused.
 //!
 //! What is longer than a portion goes in portions: each takes the pages that are free at its time,
-//! and its full pages are announced while the next is being written. So a command may be longer than
-//! the ring, and the dispatcher works on its start while its end is on the way. The page that is
-//! being filled is announced with what fills it, or when a relay closes it.
+//! and its full pages are announced while the next is being written. So a command may be longer
+//! than the ring, and the dispatcher works on its start while its end is on the way. The page that
+//! is being filled is announced with what fills it, or when a relay closes it.
 //!
-//! What is relayed without a flush is not announced until the flush, unless so much is held that the
-//! ring could not take more.
+//! What is relayed without a flush is not announced until the flush, unless so much is held that
+//! the ring could not take more.
 
 use super::fetcher::Fetcher;
 use tilework_abi::cq::count::WrapCount;
@@ -167,8 +167,8 @@ impl Relay {
         }
     }
 
-    /// Relays `payload` to the subordinate, all at once: it gives all pages back after each command,
-    /// not before.
+    /// Relays `payload` to the subordinate, all at once: it gives all pages back after each
+    /// command, not before.
     #[inline(never)]
     pub fn to_subordinate(&mut self, fetcher: &mut Fetcher, status: &Status, payload: Payload, flush: bool) {
         let credits = SEM_DISPATCH_S_PAGES.addr(self.semaphores);

@@ -1,7 +1,8 @@
 //! The scratch buffer: relays of bytes that are not in the record go through it.
 //!
-//! Relays from memory use it in two halves. While one half is written to the dispatcher the reads of
-//! the other are in flight. A byte is read over when the write of what was there is acknowledged.
+//! Relays from memory use it in two halves. While one half is written to the dispatcher the reads
+//! of the other are in flight. A byte is read over when the write of what was there is
+//! acknowledged.
 //!
 //! The ring buffer is the same memory, in which the host keeps what it relays again and again; a
 //! relay from memory overwrites it, as in the original.
@@ -55,8 +56,8 @@ impl Scratch {
         Self { my_xy, banks, write: 0, offset: 0 }
     }
 
-    /// Relays `bytes` bytes of `source` to the dispatcher and closes the page, which an inline relay
-    /// without a flush has opened.
+    /// Relays `bytes` bytes of `source` to the dispatcher and closes the page, which an inline
+    /// relay without a flush has opened.
     #[inline(never)]
     fn relay(&self, source: &mut Source, bytes: u64, ends: &mut Ends<'_>) {
         let mut left = bytes;

@@ -216,8 +216,8 @@ impl Source {
         }
     }
 
-    /// Bytes by which the first byte must lie behind a multiple of the largest alignment: source and
-    /// destination of a read agree there (NoC/Alignment.md).
+    /// Bytes by which the first byte must lie behind a multiple of the largest alignment: source
+    /// and destination of a read agree there (NoC/Alignment.md).
     pub const fn skew(&self) -> u32 {
         match self {
             Self::Linear(linear) => linear.at as u32 & (PCIE_ALIGN - 1),

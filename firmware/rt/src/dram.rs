@@ -18,14 +18,14 @@ pub struct Interleaved {
 }
 
 impl Interleaved {
-    /// The buffer at `base` of every DRAM bank. `page_size` is the distance between pages in a bank:
-    /// a multiple of 64.
+    /// The buffer at `base` of every DRAM bank. `page_size` is the distance between pages in a
+    /// bank: a multiple of 64.
     #[inline(always)]
     pub fn new(ctx: &KernelContext, base: u32, page_size: u32) -> Self {
         Self { base, page_size, banks: ctx.dram_banks, xy: ctx.dram_xy }
     }
-    /// The buffer at `base` of every L1 bank. `page_size` is the distance between pages in a bank: a
-    /// multiple of 16.
+    /// The buffer at `base` of every L1 bank. `page_size` is the distance between pages in a bank:
+    /// a multiple of 16.
     #[inline(always)]
     pub fn l1(ctx: &KernelContext, base: u32, page_size: u32) -> Self {
         Self { base, page_size, banks: ctx.l1_banks, xy: ctx.l1_xy }

@@ -20,8 +20,8 @@ pub use compare::{ChildArgs, CompareArgs};
 /// What to measure.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
-    /// models: compiled models on the chip, on the native engine and by JAX on the CPU. looking: what checks and
-    /// timelines cost. Without it, the simulator.
+    /// models: compiled models on the chip, on the native engine and by JAX on the CPU. looking:
+    /// what checks and timelines cost. Without it, the simulator.
     #[arg(value_enum)]
     what: Option<What>,
     /// Folder with the compiled programs matmul_512, llama_layer and resblock (program.ttnn,

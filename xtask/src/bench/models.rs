@@ -1,5 +1,5 @@
-//! `cargo xtask bench models`: compiled models on the simulated chip, on the native engine and, where
-//! it is installed, as JAX functions on the CPU, in one run on one machine.
+//! `cargo xtask bench models`: compiled models on the simulated chip, on the native engine and,
+//! where it is installed, as JAX functions on the CPU, in one run on one machine.
 //!
 //! The programs are compiled from the JAX functions in `tests/python`; the largest errors against
 //! the expected outputs, of all sides, show that they are the same. A second table has single

@@ -1,5 +1,5 @@
-//! `cargo xtask ttnn --checks WORDS`: what our library's checks find in ttnn's kernels and firmware,
-//! as a table by place. docs/others.md judges it.
+//! `cargo xtask ttnn --checks WORDS`: what our library's checks find in ttnn's kernels and
+//! firmware, as a table by place. docs/others.md judges it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

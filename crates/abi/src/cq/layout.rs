@@ -311,8 +311,8 @@ pub mod dispatch_core {
     pub const SEM_INIT_D: [u32; SemaphoreId::COUNT as usize] = [0, 0, DISPATCH_CB.pages().get(), 0];
 
     /// Address of the word with the last event of `queue`. Every dispatch core that executes
-    /// commands has one for each queue of the device, so that a `WAIT` for memory waits for an event
-    /// of another queue (tt-metal's `COMPLETION_Q0_LAST_EVENT`, `COMPLETION_Q1_LAST_EVENT`).
+    /// commands has one for each queue of the device, so that a `WAIT` for memory waits for an
+    /// event of another queue (tt-metal's `COMPLETION_Q0_LAST_EVENT`, `COMPLETION_Q1_LAST_EVENT`).
     pub const fn last_event(queue: QueueId) -> u32 {
         [COMPLETION_Q0_EVENT, COMPLETION_Q1_EVENT][queue.index()]
     }

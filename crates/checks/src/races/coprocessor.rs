@@ -1,5 +1,5 @@
-//! What the coprocessor does: accesses of its units to L1 and Dst, instructions that order them, and
-//! the registers by which cores and threads tell each other something.
+//! What the coprocessor does: accesses of its units to L1 and Dst, instructions that order them,
+//! and the registers by which cores and threads tell each other something.
 
 use super::clock::{Moment, Stamp};
 use super::registers::{self, Change, Rows};

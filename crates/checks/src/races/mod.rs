@@ -14,8 +14,8 @@
 //! - pushes, waits, semaphores, mutexes, banks and queues of the coprocessor (`units`).
 //!
 //! Taken as ordered, so that nothing is reported that is right: resets, and what the host does one
-//! after the other. docs/races.md has the rules, all that is taken as ordered, and the table of bugs
-//! by which they are tested.
+//! after the other. docs/races.md has the rules, all that is taken as ordered, and the table of
+//! bugs by which they are tested.
 
 mod clock;
 mod coprocessor;

@@ -1,9 +1,9 @@
 //! Registers that several agents use: the coprocessor's configuration, rows of Dst, and fields of
 //! requests of an NIU.
 //!
-//! Of the configuration two things are looked for: agents that set the same bits to different values
-//! without order, and changes of what a unit works with (`WORKS_WITH`) while it may still do so. A
-//! TRISC and its own thread are one agent here: hardware holds back what would overtake
+//! Of the configuration two things are looked for: agents that set the same bits to different
+//! values without order, and changes of what a unit works with (`WORKS_WITH`) while it may still do
+//! so. A TRISC and its own thread are one agent here: hardware holds back what would overtake
 //! (BackendConfiguration.md, "RISCV writes to `Config`"). Matrix and vector unit are one agent for
 //! Dst, because hardware orders them.
 
@@ -180,8 +180,8 @@ pub(super) fn config_addr(word: u16) -> u32 {
     CFG_BASE + 4 * u32::from(word)
 }
 
-/// The word that stands for another one: both views of a word that exists once, and of the view that
-/// writes both banks the first bank.
+/// The word that stands for another one: both views of a word that exists once, and of the view
+/// that writes both banks the first bank.
 fn normal(word: u16) -> u16 {
     let in_bank = word % BANK;
     if word / BANK > 1 || in_bank >= GLOBAL { in_bank } else { word }

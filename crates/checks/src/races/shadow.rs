@@ -106,8 +106,8 @@ struct Line {
     /// A bit for each word that has been accessed by itself since the line was last written as a
     /// whole: [`Line::words`] counts for it.
     divided: u16,
-    /// Each word for itself. They stay when they do not count any more: most lines are divided again
-    /// and again.
+    /// Each word for itself. They stay when they do not count any more: most lines are divided
+    /// again and again.
     words: Option<Box<[Cell; WORDS]>>,
 }
 

@@ -118,8 +118,8 @@ impl Thread {
     }
 }
 
-/// One semaphore of the sync unit. A wait for a value that is not zero learns of the first post that
-/// nobody has taken, one for a value below the maximum of the first that was taken.
+/// One semaphore of the sync unit. A wait for a value that is not zero learns of the first post
+/// that nobody has taken, one for a value below the maximum of the first that was taken.
 #[derive(Debug, Default)]
 struct Semaphore {
     posts: VecDeque<Moment>,
@@ -278,8 +278,8 @@ impl Units {
 
     // ---- threads ----
 
-    /// An instruction of `thread` passes that a core pushed at cycle `pushed`: the thread knows what
-    /// the core knew.
+    /// An instruction of `thread` passes that a core pushed at cycle `pushed`: the thread knows
+    /// what the core knew.
     pub(super) fn learn_push(&mut self, thread: usize, core: usize, pushed: u64) {
         let pushes = &mut self.pushes[core];
         while pushes.len() > 1 && pushes[1].0 <= pushed {

@@ -93,8 +93,8 @@ pub struct ModelRunArgs {
     /// the first run and the usual one of the others, and is about the last in all else.
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: NonZeroUsize,
-    /// Also write a timeline of the operations on the chip: .pftrace (Perfetto), .json or .txt. Needs
-    /// --engine chip.
+    /// Also write a timeline of the operations on the chip: .pftrace (Perfetto), .json or .txt.
+    /// Needs --engine chip.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Compare each operation of the chip with host arithmetic. The first that differs too much is

@@ -399,9 +399,9 @@ pub(crate) const ENDS: &str = "the script ends";
 pub(crate) const REACHED: &str = "every situation is reached";
 
 impl State {
-    /// As many pages are announced as the prefetcher filled (tt-metal#37233), and as many given back
-    /// as the dispatcher has read and does not hold on to. So the prefetcher never has more pages
-    /// than there are.
+    /// As many pages are announced as the prefetcher filled (tt-metal#37233), and as many given
+    /// back as the dispatcher has read and does not hold on to. So the prefetcher never has more
+    /// pages than there are.
     fn is_conserved(&self) -> bool {
         let (prefetch, dispatch) = (&self.prefetch, &self.dispatch);
         let start = WrapCount(COUNT);

@@ -79,8 +79,8 @@ impl<'s> Statistics<'s> {
         self.x.spec.logical_shape().iter().zip(&self.reduced).filter(|(_, is)| **is).map(|(length, _)| length).product()
     }
 
-    /// A statistic in float32: the fold of what `before` makes of the element in slot 1 and of other
-    /// statistics, from slot 2 on; then `after` in slot 0.
+    /// A statistic in float32: the fold of what `before` makes of the element in slot 1 and of
+    /// other statistics, from slot 2 on; then `after` in slot 0.
     pub(super) fn fold(
         &mut self,
         name: &'static str,

@@ -56,8 +56,8 @@ pub(super) struct Stage<'s> {
     /// For each dimension of the space, outermost first: its length in elements, and whether it is
     /// reduced. The result has the others, in order, and one element where it has one of these.
     pub(super) space: Vec<(usize, bool)>,
-    /// Whether each iteration makes a tile of the result: the dimensions that are called reduced are
-    /// gone through, are the result's last ones, and steps know where in them they are.
+    /// Whether each iteration makes a tile of the result: the dimensions that are called reduced
+    /// are gone through, are the result's last ones, and steps know where in them they are.
     pub(super) each: bool,
 }
 
@@ -308,7 +308,8 @@ impl Plan {
             .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(writer)))
     }
 
-    /// Arguments of the compute kernel for a core with these runs, whose first iteration is `begin`.
+    /// Arguments of the compute kernel for a core with these runs, whose first iteration is
+    /// `begin`.
     fn compute(&self, [first, runs, begin]: [u32; 3], format: u32) -> Vec<u32> {
         let mut words = vec![0; arg::FIRST as usize];
         words[arg::RUNS as usize] = runs;

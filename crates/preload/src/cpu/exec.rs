@@ -1,8 +1,8 @@
 //! The instructions of copies and polls, one by one.
 //!
-//! Only what reads and writes one operand in memory at most once is here; an instruction that is not
-//! is for the processor. Locked instructions on the program's own memory are never done here: they
-//! must be atomic.
+//! Only what reads and writes one operand in memory at most once is here; an instruction that is
+//! not is for the processor. Locked instructions on the program's own memory are never done here:
+//! they must be atomic.
 
 use super::flags::{self, add, cut, holds, of_result, sub, top};
 use super::{Context, Step, Stop, strings};

@@ -122,7 +122,8 @@ pub(super) fn begin(state: &mut State, context: &mut Context, instruction: &Inst
     true
 }
 
-/// The instruction is done: what it has written goes to the card, and the program goes on behind it.
+/// The instruction is done: what it has written goes to the card, and the program goes on behind
+/// it.
 pub(super) fn finish(state: &mut State, context: &mut Context) -> bool {
     let slot = (context.rip() as usize - START.load(Ordering::Relaxed)) / PAGE;
     let done = PENDING.lock().unwrap_or_else(PoisonError::into_inner)[slot].take();

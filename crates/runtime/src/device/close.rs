@@ -10,9 +10,9 @@ use tracing::info;
 
 impl<C: HostLink> Device<C> {
     /// Waits for everything that was enqueued; then the device takes no further calls, and its chip
-    /// can be opened again ([`Device::into_chip`]). The queue's kernels stay where they are and wait
-    /// for commands: the next start holds all cores first. A device that is dropped without this
-    /// is left as it is, and who still waits is told [`RuntimeError::Closed`].
+    /// can be opened again ([`Device::into_chip`]). The queue's kernels stay where they are and
+    /// wait for commands: the next start holds all cores first. A device that is dropped without
+    /// this is left as it is, and who still waits is told [`RuntimeError::Closed`].
     ///
     /// Returns what is still allocated, with its owners: leaks, where everything should have been
     /// freed.

@@ -1,9 +1,9 @@
 //! Rows to tiles and back by the chip: workers unpack rows as tiles, or pack tiles as rows.
 //!
 //! The host still converts and pads; its rows go to DRAM, and the kernel `tilize` with `feed` and
-//! `writer` (`firmware/kernels`) brings them to the tensor, or the other way. Each worker takes some
-//! rows of tiles. The kernels read and write pages over the DRAM banks and keep a row of tiles in
-//! Dst, which has room for eight.
+//! `writer` (`firmware/kernels`) brings them to the tensor, or the other way. Each worker takes
+//! some rows of tiles. The kernels read and write pages over the DRAM banks and keep a row of tiles
+//! in Dst, which has room for eight.
 
 use super::Device;
 use crate::memory::{Buffer, BufferType, DType, TensorMemoryLayout};

@@ -201,8 +201,8 @@ impl Buffer {
         };
         pages.saturating_mul(self.aligned_page_size.into())
     }
-    /// Where page `page` lies. A page that the buffer does not have has no place; the answer for one
-    /// means nothing, but is given, so that a loop may compute it before it ends.
+    /// Where page `page` lies. A page that the buffer does not have has no place; the answer for
+    /// one means nothing, but is given, so that a loop may compute it before it ends.
     pub fn place(&self, page: u32) -> Place {
         let page = self.first_page.saturating_add(page);
         let banks = u32_of(self.banks.len()).max(1);
@@ -261,8 +261,8 @@ impl Buffer {
         }
     }
 
-    /// The bytes of `data`, which is the whole array, that lie in a run; pages are padded with zeros
-    /// to their distance.
+    /// The bytes of `data`, which is the whole array, that lie in a run; pages are padded with
+    /// zeros to their distance.
     ///
     /// # Panics
     /// When `data` is shorter than the array.

@@ -1,8 +1,8 @@
 //! Which shard a page is in, and where in it.
 //!
 //! A tensor of R x C pages is divided into shards of r x c pages, counted along its rows. Within a
-//! shard pages lie row by row; a shard at the edge leaves out what the tensor does not have, so that
-//! every row begins at a multiple of c (tt-metal's `generate_buffer_page_mapping`).
+//! shard pages lie row by row; a shard at the edge leaves out what the tensor does not have, so
+//! that every row begins at a multiple of c (tt-metal's `generate_buffer_page_mapping`).
 
 use super::{CoreCoord, ShardError, ShardSpecBuffer, TensorMemoryLayout};
 

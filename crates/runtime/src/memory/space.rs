@@ -206,13 +206,13 @@ impl MemorySpace {
     /// use tilework_abi::{board::Board, l1::WORKER};
     /// use tilework_runtime::memory::{Bank, BufferConfig, BufferType, AllocatorConfig, MemorySpace};
     ///
-    /// let config = AllocatorConfig { l1_small_size: 0x4000, ..AllocatorConfig::new(Board::P100, &WORKER) };
-    /// let mut memory = MemorySpace::with(&config);
-    /// let x = memory.alloc(&BufferConfig::interleaved("x", BufferType::Dram, 4096, 64).at(0x10_0000))?;
-    /// assert_eq!(x.address.get(), 0x10_0000);
-    /// let flags = memory.alloc(&BufferConfig::interleaved("flags", BufferType::L1Small, 64, 64))?;
-    /// assert!(flags.address.get() >= 0x18_0000 - 0x4000);
-    /// let log = memory.alloc(&BufferConfig::interleaved("log", BufferType::SystemMemory, 4096, 4096))?;
+    /// let config = AllocatorConfig { l1_small_size: 0x4000, ..AllocatorConfig::new(Board::P100,
+    /// &WORKER) }; let mut memory = MemorySpace::with(&config); let x =
+    /// memory.alloc(&BufferConfig::interleaved("x", BufferType::Dram, 4096, 64).at(0x10_0000))?;
+    /// assert_eq!(x.address.get(), 0x10_0000); let flags =
+    /// memory.alloc(&BufferConfig::interleaved("flags", BufferType::L1Small, 64, 64))?;
+    /// assert!(flags.address.get() >= 0x18_0000 - 0x4000); let log =
+    /// memory.alloc(&BufferConfig::interleaved("log", BufferType::SystemMemory, 4096, 4096))?;
     /// assert_eq!(log.place(0).bank, Bank::Host);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

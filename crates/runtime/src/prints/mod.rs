@@ -46,7 +46,8 @@ pub struct PrintLine {
     pub core: Processor,
     /// The kernel's file; [`DEVICE_PRINT`] for a device print of tt-metal's form of streams.
     pub kernel: Arc<str>,
-    /// The source file and line of the call; without a name for such a device print, which has none.
+    /// The source file and line of the call; without a name for such a device print, which has
+    /// none.
     pub source: (String, u32),
     /// The condition that did not hold, of an assertion.
     pub condition: Option<String>,
@@ -203,7 +204,8 @@ impl Prints {
         rings.keep(cycle, rest.unwrap_or_default());
     }
 
-    /// Gets to know the texts of a kernel's device prints; false if another one has the same number.
+    /// Gets to know the texts of a kernel's device prints; false if another one has the same
+    /// number.
     pub(crate) fn know_texts(&mut self, number: u16, name: &str, texts: &Arc<Texts>) -> bool {
         let (_, known) = self.texts.entry(number).or_insert_with(|| (name.into(), Arc::clone(texts)));
         **known == **texts

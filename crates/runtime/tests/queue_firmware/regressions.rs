@@ -111,8 +111,8 @@ fn tt_metal_9459_a_command_buffer_begins_at_every_offset_of_the_command_data_que
     rig.terminate();
 }
 
-/// The credits that the host gives at the start are the ring's pages, for each ring; and each FIFO's
-/// pointers start where its pages do.
+/// The credits that the host gives at the start are the ring's pages, for each ring; and each
+/// FIFO's pointers start where its pages do.
 #[test]
 fn tt_metal_13484_both_ends_of_every_ring_have_its_size() {
     let rig = Rig::boot(Board::P100);

@@ -27,8 +27,8 @@ fn fill_dram(rig: &mut Rig, random: &mut Random) {
     rig.finish();
 }
 
-/// Sizes around the borders of everything that a relay is cut by: units of 16 and 64 bytes, pages of
-/// the ring, packets, halves of the scratch buffer, the scratch buffer.
+/// Sizes around the borders of everything that a relay is cut by: units of 16 and 64 bytes, pages
+/// of the ring, packets, halves of the scratch buffer, the scratch buffer.
 fn border_sizes() -> Vec<u32> {
     let borders = [16, 64, PAGE_SIZE - 16, PAGE_SIZE, 16 * 1024, HALF, 2 * HALF, 3 * HALF];
     let mut sizes: Vec<u32> =

@@ -10,7 +10,8 @@ use tilework_cq::dispatch::{HostWrite, LinearWrite, PagedWrite};
 use tilework_cq::prefetch::{LinearRelay, LinearRelayH, PagedRelay, PagedSource};
 use tilework_cq::{DispatchCommand, PrefetchCommand};
 
-/// Most bytes that a write may carry, so that it stays in the part of memory that the shadow covers.
+/// Most bytes that a write may carry, so that it stays in the part of memory that the shadow
+/// covers.
 const MOST: usize = 200_000;
 
 /// A command in two parts.

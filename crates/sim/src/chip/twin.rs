@@ -5,9 +5,9 @@ use crate::probe::Observer;
 
 impl Chip {
     /// A chip in the same state as this one, with all that is under way, or none if the memory of
-    /// its host is that of another program ([`Chip::attach_host_bus`]), which cannot be kept. It does
-    /// from now on what this one does, cycle by cycle. `observers` take the place of this one's and
-    /// want what those want.
+    /// its host is that of another program ([`Chip::attach_host_bus`]), which cannot be kept. It
+    /// does from now on what this one does, cycle by cycle. `observers` take the place of this
+    /// one's and want what those want.
     ///
     /// It costs a look at all memory, and memory for what has been written of L1 and of the host's;
     /// pages of DRAM are shared until one of the chips writes to them.

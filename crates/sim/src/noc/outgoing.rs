@@ -8,7 +8,8 @@
 //! later than the last flit has left by more than nodes run ahead of each other.
 //!
 //! A write is counted as sent when its first flit leaves, earlier than on the chip, so whoever has
-//! seen that may change the source: the rest of it counts as read (`has_left` of the tile's fabric).
+//! seen that may change the source: the rest of it counts as read (`has_left` of the tile's
+//! fabric).
 //!
 //! The NIU reads each flit [`timing::NIU_ISSUE`] cycles before it leaves, as it does the first one:
 //! the estimate of that time includes the first read of L1. So whoever changes a source affects
@@ -59,8 +60,8 @@ impl Unsettled {
     }
 }
 
-/// A write whose flits leave. Twins of a chip share its packet: they do the same, so each changes it
-/// to what it is.
+/// A write whose flits leave. Twins of a chip share its packet: they do the same, so each changes
+/// it to what it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     /// The first byte of the source, in L1.

@@ -1,10 +1,10 @@
 //! Host memory that the device can reach.
 //!
 //! A driver pins pages and gets a NoC address for them; that address has bit 60 set (tt-kmd
-//! `ioctl.h`). Here an address is always the part below bit 58 (`outbound.rs`), after the controller's address
-//! translation. Accesses outside the pinned regions are faults: on a real host, an IOMMU would stop
-//! them at best. A host that is another program with memory of its own provides a [`HostBus`],
-//! which then serves all addresses outside the pinned regions.
+//! `ioctl.h`). Here an address is always the part below bit 58 (`outbound.rs`), after the
+//! controller's address translation. Accesses outside the pinned regions are faults: on a real
+//! host, an IOMMU would stop them at best. A host that is another program with memory of its own
+//! provides a [`HostBus`], which then serves all addresses outside the pinned regions.
 
 use super::outbound::ADDRESS_BITS;
 use crate::{Fault, FaultClass};

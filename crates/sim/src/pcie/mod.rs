@@ -3,8 +3,8 @@
 //! It handles three kinds of traffic. **Host accesses** to a BAR become NoC packets through the TLB
 //! ([`windows`]). **Device accesses** to NoC addresses of the host (`outbound.rs`) reach
 //! [`HostMemory`], those with bit 60 set through the address translation (`iatu.rs`). **Answers**
-//! to host reads return to the host. Blackhole has no page for this tile; WormholeB0/PCIExpressTile applies except for sizes and addresses (see
-//! [`tilework_abi::tlb`]).
+//! to host reads return to the host. Blackhole has no page for this tile; WormholeB0/PCIExpressTile
+//! applies except for sizes and addresses (see [`tilework_abi::tlb`]).
 //!
 //! TLB registers take effect in the order of the host's accesses: a register changes at the call,
 //! and an access is resolved at its call. Only the departure of its packet is left for later.

@@ -1,13 +1,14 @@
 //! Outbound NOC TLBs of the PCIe tile: what a NoC address of it means to the host.
 //!
-//! Bits 63..58 of an address choose one of 64 entries, the others are the address itself. The chip's
-//! firmware sets up the first eight (tt-zephyr-platforms `pcie.c`, `SetupOutboundTlbs`): four go to
-//! the host's bus as they are (`atu_bypass`), four through the controller's address translation.
-//! The driver hands out addresses of entry 4 (tt-kmd `blackhole.c`, `noc_pcie_offset`), which have
-//! bit 60 set and 63..61 clear. The bare bus address of a pinned page, without any of these bits, is
-//! entry 0. Within each four, entries differ in relaxed ordering and no-snoop, which have no effect
-//! here. Nothing public says what the other entries do, but for the controller's own registers in
-//! entry 62 (tt-kmd `PCIE_DBI_ADDR`), which are not built.
+//! Bits 63..58 of an address choose one of 64 entries, the others are the address itself. The
+//! chip's firmware sets up the first eight (tt-zephyr-platforms `pcie.c`, `SetupOutboundTlbs`):
+//! four go to the host's bus as they are (`atu_bypass`), four through the controller's address
+//! translation. The driver hands out addresses of entry 4 (tt-kmd `blackhole.c`,
+//! `noc_pcie_offset`), which have bit 60 set and 63..61 clear. The bare bus address of a pinned
+//! page, without any of these bits, is entry 0. Within each four, entries differ in relaxed
+//! ordering and no-snoop, which have no effect here. Nothing public says what the other entries do,
+//! but for the controller's own registers in entry 62 (tt-kmd `PCIE_DBI_ADDR`), which are not
+//! built.
 
 use super::windows::READ;
 use crate::{Fault, FaultClass};

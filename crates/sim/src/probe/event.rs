@@ -289,10 +289,10 @@ pub enum What {
     /// stores.
     Pushes,
     /// An instruction passes a wait gate (`COPROCESSOR`), if it waits, orders or changes something
-    /// for others: those of the sync, configuration, scalar and packer unit, of unpackers and mover,
-    /// those of the matrix unit that give banks of SrcA or SrcB back, and the first one of any kind
-    /// that a wait instruction may have held back. It comes behind what the instruction does in its
-    /// cycle.
+    /// for others: those of the sync, configuration, scalar and packer unit, of unpackers and
+    /// mover, those of the matrix unit that give banks of SrcA or SrcB back, and the first one of
+    /// any kind that a wait instruction may have held back. It comes behind what the instruction
+    /// does in its cycle.
     Passes {
         /// The Tensix thread.
         thread: u8,

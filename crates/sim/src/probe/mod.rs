@@ -56,8 +56,8 @@ impl Wants {
     pub const UNITS: Self = Self(16);
     /// How often each instruction of a core was executed, and its cycles ([`What::Counted`]).
     pub const COUNTS: Self = Self(32);
-    /// What orders the threads and units of the coprocessor: pushes, instructions at the wait gates,
-    /// jobs of the unpackers, uses of Dst and of the configuration.
+    /// What orders the threads and units of the coprocessor: pushes, instructions at the wait
+    /// gates, jobs of the unpackers, uses of Dst and of the configuration.
     pub const COPROCESSOR: Self = Self(128);
 
     /// Every instruction that the coprocessor executes ([`What::Tensix`]).
@@ -86,9 +86,9 @@ pub trait Observer: Send {
     fn lines(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
-    /// Addresses of L1, the same on every Tensix tile, at which BRISC learns or tells that a program
-    /// begins or ends: each of its accesses there ends what is [`Known`] of the tile. Asked after
-    /// each note.
+    /// Addresses of L1, the same on every Tensix tile, at which BRISC learns or tells that a
+    /// program begins or ends: each of its accesses there ends what is [`Known`] of the tile. Asked
+    /// after each note.
     fn boundaries(&self) -> Vec<Range<u32>> {
         Vec::new()
     }

@@ -1,5 +1,5 @@
-//! Random numbers: a generator for each lane (Marsaglia's xorshift, 13, 17, 5), because those of the
-//! hardware hardly differ from lane to lane and from number to number (VectorUnit.md, PRNG).
+//! Random numbers: a generator for each lane (Marsaglia's xorshift, 13, 17, 5), because those of
+//! the hardware hardly differ from lane to lane and from number to number (VectorUnit.md, PRNG).
 
 use super::integer::multiply;
 use super::words::*;

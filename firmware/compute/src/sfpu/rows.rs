@@ -1,8 +1,9 @@
 //! What goes down the rows of tiles: running sums, reductions, mean and variance of columns.
 //!
-//! Four loads bring four rows of all 32 columns, each load eight columns. Transposed (SFPTRANSP.md),
-//! register r has row r of all columns, so that a row is one operation. Registers 4 to 7 are
-//! transposed along, and are themselves again at every second time: they carry what goes on.
+//! Four loads bring four rows of all 32 columns, each load eight columns. Transposed
+//! (SFPTRANSP.md), register r has row r of all columns, so that a row is one operation. Registers 4
+//! to 7 are transposed along, and are themselves again at every second time: they carry what goes
+//! on.
 
 use super::integer::{Integer, ordered};
 use super::topk::COLUMNS;

@@ -187,7 +187,8 @@ struct Work {
 }
 
 impl Work {
-    /// The address in L1 of a page of a source, which is there when [`Work::flush`] has been called.
+    /// The address in L1 of a page of a source, which is there when [`Work::flush`] has been
+    /// called.
     #[inline(always)]
     fn page(&mut self, number: u32, part: &Part, page: u32) -> u32 {
         let tag = number << BOX_SHIFT | page;

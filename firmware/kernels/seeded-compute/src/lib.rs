@@ -191,8 +191,8 @@ impl<T: Thread> Program<'_, T> {
         }
     }
 
-    /// Cores tell each other of words in L1: TRISC0 by a mailbox to TRISC1, TRISC1 by a semaphore to
-    /// TRISC2, which then loads what the packer has packed.
+    /// Cores tell each other of words in L1: TRISC0 by a mailbox to TRISC1, TRISC1 by a semaphore
+    /// to TRISC2, which then loads what the packer has packed.
     fn tell(&mut self) {
         let (first, second) = (self.slot, self.slot + 256);
         if T::UNPACK {

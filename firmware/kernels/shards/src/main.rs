@@ -9,8 +9,8 @@
 //! 3. page size in bytes: a multiple of 64;
 //! 4. the first page; 5. pages from one to the next in a row; 6. pages from one row to the next;
 //! 7. pages of a row, and 8. rows (may be 0);
-//! 9. the first page's address in L1, a multiple of 64; 10. bytes from one page to the next in a row;
-//!    11. bytes from one row to the next.
+//! 9. the first page's address in L1, a multiple of 64; 10. bytes from one page to the next in a
+//!    row; 11. bytes from one row to the next.
 #![no_std]
 #![no_main]
 

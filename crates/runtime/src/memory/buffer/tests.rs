@@ -108,8 +108,8 @@ fn block_sharding_is_that_of_the_layout_report() {
 }
 
 /// tt-metal's tech report on tensor sharding: 2 x 128 x 256 on a grid of 2 x 4 has 32 rows on each
-/// core; 64 x 512 on 1 x 4 has 128 columns; 128 x 512 on 4 x 2 has 64 columns; 192 x 192 in blocks of
-/// 64 x 64 on 4 x 4 uses 3 x 3 of the cores.
+/// core; 64 x 512 on 1 x 4 has 128 columns; 128 x 512 on 4 x 2 has 64 columns; 192 x 192 in blocks
+/// of 64 x 64 on 4 x 4 uses 3 x 3 of the cores.
 #[test]
 fn sharding_is_that_of_the_sharding_report() {
     let height = held(&memory().alloc(&tiles(HeightSharded, [8, 8], [1, 8], grid(0, 0, 1, 3), RowMajor)).unwrap());
@@ -130,8 +130,8 @@ fn sharding_is_that_of_the_sharding_report() {
     assert_eq!(packed(&block, (2, 2)), [28, 29, 34, 35]);
 }
 
-/// tt-metal's `core_to_host_pages` for edges: the last shard by height has fewer pages, an edge shard
-/// by width or block keeps the places of those it lacks.
+/// tt-metal's `core_to_host_pages` for edges: the last shard by height has fewer pages, an edge
+/// shard by width or block keeps the places of those it lacks.
 #[test]
 fn edge_shards_keep_their_rows_apart() {
     let height = memory().alloc(&tiles(HeightSharded, [5, 2], [2, 2], grid(0, 0, 3, 0), RowMajor)).unwrap();

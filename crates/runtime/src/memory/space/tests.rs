@@ -151,8 +151,8 @@ fn any_config() -> impl Strategy<Value = BufferConfig> {
 }
 
 proptest! {
-    /// No page of a buffer lies on one of another, whatever their kinds and layouts, and all is free
-    /// at the end.
+    /// No page of a buffer lies on one of another, whatever their kinds and layouts, and all is
+    /// free at the end.
     #[test]
     fn no_two_buffers_have_a_byte_in_common(
         steps in prop::collection::vec((any_config(), any::<prop::sample::Index>(), 0u8..3), 1..25)

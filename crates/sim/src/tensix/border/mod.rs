@@ -246,7 +246,8 @@ impl Tensix {
         Ok(())
     }
 
-    /// The semaphore whose post a store of `value` at `addr` by `core` would be, if it would be lost.
+    /// The semaphore whose post a store of `value` at `addr` by `core` would be, if it would be
+    /// lost.
     pub(crate) fn lost_post(&self, core: Processor, addr: u32, value: u32) -> Option<u8> {
         let Ok(Target::Semaphore(i)) = decode(core, addr) else { return None };
         (value & 1 == 0 && self.coprocessor.semaphores[i].loses_post()).then_some(i as u8)
