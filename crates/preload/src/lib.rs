@@ -3,7 +3,7 @@
 //! `tilework card` has the dynamic linker load this library into a program before all others. It
 //! then stands between the program and the C library: paths below `/dev/tenstorrent` and of the
 //! card in `/sys` lead to a folder of the command's (`paths`), descriptors of the device are served
-//! by the crate `kmd` ([`state`]), and mappings of BARs are pages without access rights. A load or
+//! by the crate `kmd` (`state`), and mappings of BARs are pages without access rights. A load or
 //! store there traps, is decoded and carried out on the chip, and so are the instructions behind it
 //! to the end of their loop (`trap`, `cpu`). Copies by `memcpy` and its kin need no trap
 //! (`copies`).
