@@ -3,13 +3,14 @@
 //! and of a run, and the largest error as a part of the range of out0.npy. `cargo xtask bench
 //! models` starts it.
 
+mod arrays;
+
 use std::path::Path;
 use std::time::Instant;
 
-use npyz::NpyFile;
+use arrays::{array, largest_error};
 use tilework_engine::{Engine, Options, Value};
 use tilework_model::Model;
-use tilework_ops::{Shape, Tensor};
 
 /// What the `tilework` command has.
 #[global_allocator]
@@ -54,22 +55,6 @@ fn converted(
         _ => value,
     };
     Ok(inputs.into_iter().zip(&infos).map(one).collect())
-}
-
-/// The largest difference as a part of the range of what is expected.
-fn largest_error(found: &[f32], expected: &[f32]) -> f32 {
-    let of = |start: f32, choose: fn(f32, f32) -> f32| expected.iter().copied().fold(start, choose);
-    let range = of(f32::NEG_INFINITY, f32::max) - of(f32::INFINITY, f32::min);
-    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    // A missing or extra element is as wrong as can be.
-    if found.len() == expected.len() { differences.fold(0.0, f32::max) / range } else { f32::INFINITY }
-}
-
-fn array(path: &Path) -> Result<Tensor, Box<dyn std::error::Error>> {
-    let bytes = std::fs::read(path)?;
-    let npy = NpyFile::new(&bytes[..])?;
-    let shape = Shape::new(npy.shape().iter().map(|&n| n as usize).collect::<Vec<_>>()).map_err(|e| e.to_string())?;
-    Ok(Tensor::new(shape, npy.into_vec::<f32>()?)?)
 }
 
 fn median(mut work: impl FnMut() -> Result<(), Box<dyn std::error::Error>>) -> Result<f64, Box<dyn std::error::Error>> {

@@ -3,16 +3,18 @@
 //! cycles of the chip of a run that is not the first, and the largest error as a part of the range
 //! of out0.npy. `cargo xtask bench models` starts it.
 
+#[path = "../../engine/examples/arrays/mod.rs"]
+mod arrays;
+
 use std::path::Path;
 use std::time::Instant;
 
-use npyz::NpyFile;
+use arrays::{array, largest_error};
 use tilework_abi::board::Board;
 use tilework_driver::HostLink;
 use tilework_engine::{Options, Session, Value};
 use tilework_model::Model;
 use tilework_onchip::OnChip;
-use tilework_ops::{Shape, Tensor};
 use tilework_runtime::{Device, DeviceConfig};
 use tilework_sim::{Chip, ChipConfig};
 
@@ -46,20 +48,4 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{{\"name\": \"{name}\", \"seconds\": {run:e}, \"cycles\": {cycles}, \"error\": {error:e}}}");
     }
     Ok(())
-}
-
-/// The largest difference as a part of the range of what is expected.
-fn largest_error(found: &[f32], expected: &[f32]) -> f32 {
-    let of = |start: f32, choose: fn(f32, f32) -> f32| expected.iter().copied().fold(start, choose);
-    let range = of(f32::NEG_INFINITY, f32::max) - of(f32::INFINITY, f32::min);
-    let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    // A missing or extra element is as wrong as can be.
-    if found.len() == expected.len() { differences.fold(0.0, f32::max) / range } else { f32::INFINITY }
-}
-
-fn array(path: &Path) -> Result<Tensor, Box<dyn std::error::Error>> {
-    let bytes = std::fs::read(path)?;
-    let npy = NpyFile::new(&bytes[..])?;
-    let shape = Shape::new(npy.shape().iter().map(|&n| n as usize).collect::<Vec<_>>()).map_err(|e| e.to_string())?;
-    Ok(Tensor::new(shape, npy.into_vec::<f32>()?)?)
 }

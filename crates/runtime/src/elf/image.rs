@@ -374,12 +374,10 @@ impl KernelImage {
         }
         let digest = hasher.finish();
         let (prints, image) = (prints.map(Arc::new), image.into());
-        let link_base = base;
-        let elf = data;
         Ok(Self {
             name,
             processor,
-            link_base,
+            link_base: base,
             image,
             fixes,
             local,
@@ -388,7 +386,7 @@ impl KernelImage {
             device_texts,
             imports,
             digest,
-            elf,
+            elf: data,
         })
     }
 
