@@ -70,8 +70,13 @@ impl Reduce<'_> {
         let mut lines = Vec::new();
         for (operand, of) in (0..).zip(&operands) {
             let slot = operand + 1;
-            lines.push(Line::plain(Step::new(Function::Load).of(operand, 0, 0).to(slot)));
-            lines.extend(spread(of.spec.logical_shape(), &dims, slot));
+            // One for a whole run stays in its slot.
+            let own = aligned(of.spec.logical_shape(), rank);
+            let once = operand != 0 && own.iter().zip(&is).all(|(&length, &reduced)| length == 1 || !reduced);
+            let when = if once { When::First } else { When::Always };
+            let load = Line::plain(Step::new(Function::Load).of(operand, 0, 0).to(slot));
+            let loaded = [Some(load), spread(of.spec.logical_shape(), &dims, slot)];
+            lines.extend(loaded.into_iter().flatten().map(|line| Line::new(line.step.when(when), line.numbers)));
         }
         lines.extend(before);
         if columns && width != 0 {

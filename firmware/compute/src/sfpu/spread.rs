@@ -11,7 +11,7 @@ use super::words::*;
 use super::{Element, HALF_OF_BF16, NEXT, ROUNDS, STAY, TILE_ROWS, number};
 use crate::push::{block, push, stall, until};
 use crate::ttinsn;
-use tilework_abi::tensix::insn::{Sfpload, Sfpstore};
+use tilework_abi::tensix::insn::{Replay, Sfpload, Sfpstore};
 
 /// Registers of the four groups of columns; one besides.
 const GROUPS: [u32; 4] = [0, 1, 2, 3];
@@ -223,20 +223,35 @@ pub(crate) fn fold(rows: bool, fold: Fold, integer: Option<Integer>, wide: bool,
     if rows { fold_rows(fold, integer, wide, tile) } else { fold_columns(fold, integer, wide, tile) }
 }
 
-/// Each row's fold for all columns.
+/// Registers 0 to 3 become their fold over the lanes of each row, in register 0 and all lanes.
+fn fold_lanes(fold: Fold, is_integer: bool) {
+    [(1, 0), (3, 2), (2, 0)].into_iter().for_each(|(with, to)| fold.fold(is_integer, with, to));
+    for by in [4, 2, 1] {
+        for i in 0..by {
+            push(rotate(if i == 0 { 0 } else { 1 }, 1));
+            ttinsn!(PAUSE);
+        }
+        fold.fold(is_integer, 1, 0);
+    }
+}
+
+/// Instructions of [`fold_lanes`]: six folds of two, seven rotations of two.
+const FOLD_LANES: u32 = 6 * 2 + 7 * 2;
+
+/// Each row's fold for all columns. The thread's replay buffer keeps the fold over lanes, which
+/// the core so pushes once: the vector unit waited for it.
 fn fold_rows(fold: Fold, integer: Option<Integer>, wide: bool, tile: u32) {
     let (tile, is_integer) = (folded(integer, wide, tile), integer.is_some());
+    let replay = Replay::build().count(FOLD_LANES);
     start();
     for row in fours() {
         GROUPS.into_iter().zip(COLUMNS).for_each(|(r, columns)| tile.load(r, row + columns));
         GROUPS.into_iter().for_each(|r| order_of(fold, integer, r, false));
-        [(1, 0), (3, 2), (2, 0)].into_iter().for_each(|(with, to)| fold.fold(is_integer, with, to));
-        for by in [4, 2, 1] {
-            for i in 0..by {
-                push(rotate(if i == 0 { 0 } else { 1 }, 1));
-                ttinsn!(PAUSE);
-            }
-            fold.fold(is_integer, 1, 0);
+        if row == 0 {
+            push(replay.load(true).exec(true).word());
+            fold_lanes(fold, is_integer);
+        } else {
+            push(replay.word());
         }
         order_of(fold, integer, 0, true);
         round_register(wide, integer, 0);
