@@ -37,7 +37,22 @@ impl Site {
         let workers = config.workers();
         Self { workers, l1: WORKER.data_end.get() - WORKER.data.get() }
     }
+
+    /// The workers of a program whose kernels do nothing where they have no part of `parts`: as
+    /// many as there are parts, or all where that is started sooner.
+    pub(crate) fn cores(&self, parts: u32) -> Vec<NocXy> {
+        let all = self.workers.len();
+        let some = all.min(parts as usize);
+        let soonest = if some * GO_CYCLES > (all - some) * ARGUMENTS_CYCLES { all } else { some };
+        self.workers[..soonest].to_vec()
+    }
 }
+
+/// What the dispatcher needs for a worker: to send it a go signal of its own, unless all get it by
+/// one multicast, and to write arguments of its own (measured on the simulated chip).
+const GO_CYCLES: usize = 26;
+/// See [`GO_CYCLES`].
+const ARGUMENTS_CYCLES: usize = 33;
 
 /// The tensors of a recipe that runs.
 pub(crate) struct At<'a> {

@@ -192,7 +192,7 @@ impl Stage<'_> {
         let math = image_of(&lines)?;
         let (words, counted) = encoded(&lines, counts);
         let made = (result.which, result.spec.page_size(), tiles::format(result.spec.dtype())?);
-        let cores = site.workers[..site.workers.len().min(runs as usize)].to_vec();
+        let cores = site.cores(runs);
         if runs == 0 || iterations == 0 {
             return Err("a tensor without elements".into());
         }
