@@ -14,7 +14,6 @@ mod bus;
 mod driver;
 mod errno;
 mod file;
-pub mod layout;
 mod memory;
 mod tree;
 mod windows;
@@ -27,6 +26,7 @@ pub use file::FileId;
 pub use memory::{Mapping, Target};
 #[cfg(unix)]
 pub use tree::write_tree;
+pub use tilework_abi::kmd as layout;
 pub use tree::{BUS_DEVICE_FUNCTION, Entry, MAJOR, Tree, tree};
 
 use tilework_abi::tlb::Bar;

@@ -237,6 +237,7 @@ impl Prepared<'_> {
         progress.next();
         let checks = findings::shared(self.policy.clone());
         let config = config(own, plan);
+        parts.chip.prepare(&config)?;
         let races = parts.chip.check(&checks, config.board);
         let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
         let look = own.look.begin(&mut parts.chip, map)?;

@@ -286,6 +286,8 @@ pub struct Device<C> {
     sub_devices: SubDevices,
     /// Launches of cached programs; without it programs are lowered plainly.
     launcher: Option<Launcher>,
+    /// Low 32 bits of the addresses at which the device sees the host regions of the queues.
+    bases: [u32; QueueId::ALL.len()],
     tracing: trace::Tracing,
     /// Its number in this process, which its events carry.
     number: u64,
@@ -388,6 +390,7 @@ impl<C: HostLink> Device<C> {
             order: (config.queues > 1).then(Order::default),
             sub_devices: SubDevices::default(),
             launcher,
+            bases: QueueId::ALL.map(QueueId::region_noc_base),
             tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
             in_flight: InFlight::default(),
