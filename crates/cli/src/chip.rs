@@ -23,6 +23,8 @@ use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets, Obs
 
 mod card;
 
+pub use card::is_card;
+
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
 

@@ -1,7 +1,7 @@
 //! The border to a chip: what a host can do to it, and what only a simulator can tell.
 //!
 //! Everything above this crate reaches a chip through [`HostLink`] alone, so the simulator, a
-//! library with the libttsim interface and (later) a real card are exchanged by a type parameter.
+//! library with the libttsim interface and a real card are exchanged by a type parameter.
 //! An implementation lives beside its chip and depends on this crate, never the other way round.
 
 use crate::{ChipFault, LinkError, Note};

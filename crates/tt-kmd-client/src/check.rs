@@ -103,7 +103,7 @@ mod tests {
             ((tag::BOARD_ID_HIGH, 0), "names no board"),
             ((tag::BOARD_ID_HIGH, 0x99 << PRODUCT_SHIFT), "product number 0x99, expected"),
             ((tag::GDDR_STATUS, 0x5545), "DRAM bank 2 is not trained"),
-            ((tag::ENABLED_GDDR, 0x3F), "2 DRAM banks"),
+            ((tag::ENABLED_GDDR, 0x3F), "more than one DRAM bank is harvested"),
         ];
         for (word, expected) in cases {
             let error = with(&[word]).unwrap_err();

@@ -79,8 +79,9 @@ pub struct Bytes {
     len: usize,
 }
 
-/// Bytes of an access that is not split: what the bus and the processor carry in one piece.
-const WORD: usize = 8;
+/// Bytes of an access that is not split, the largest first: an entry of a queue has two, a register
+/// four, and more than eight nobody promises to carry in one piece.
+const SIZES: [usize; 4] = [8, 4, 2, 1];
 
 impl Bytes {
     /// Where `len` bytes from `at` on begin.
@@ -91,14 +92,9 @@ impl Bytes {
     }
 }
 
-/// The length of the next access of `left` bytes at `at`: the largest that is aligned, a word of
-/// 32 bits as such, since registers are.
+/// The length of the next access of `left` bytes at `at`: the largest that is aligned.
 fn step(at: *mut u8, left: usize) -> usize {
-    match at.addr() {
-        place if place.is_multiple_of(WORD) && left >= WORD => WORD,
-        place if place.is_multiple_of(4) && left >= 4 => 4,
-        _ => 1,
-    }
+    SIZES.into_iter().find(|&size| at.addr().is_multiple_of(size) && left >= size).unwrap_or(1)
 }
 
 impl Mapped for Bytes {
@@ -115,8 +111,9 @@ impl Mapped for Bytes {
             // aligned. They may change meanwhile, which volatile accesses allow for.
             unsafe {
                 match now.len() {
-                    WORD => now.copy_from_slice(&from.cast::<u64>().read_volatile().to_ne_bytes()),
+                    8 => now.copy_from_slice(&from.cast::<u64>().read_volatile().to_ne_bytes()),
                     4 => now.copy_from_slice(&from.cast::<u32>().read_volatile().to_ne_bytes()),
+                    2 => now.copy_from_slice(&from.cast::<u16>().read_volatile().to_ne_bytes()),
                     _ => now[0] = from.read_volatile(),
                 }
             }
@@ -141,6 +138,7 @@ impl Mapped for Bytes {
                         to.cast::<u64>().write_volatile(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
                     }
                     [a, b, c, d] => to.cast::<u32>().write_volatile(u32::from_ne_bytes([a, b, c, d])),
+                    [a, b] => to.cast::<u16>().write_volatile(u16::from_ne_bytes([a, b])),
                     _ => to.write_volatile(now[0]),
                 }
             }

@@ -17,7 +17,7 @@ impl<C: HostLink> Device<C> {
     /// As [`Device::explain`], when the first program of `batch` has number `first` in the queue.
     pub(super) fn explain_from(&mut self, stopped: Waited, first: usize, batch: &[Running]) -> RuntimeError {
         let assertion = self.last_prints();
-        let looked = self.look(&stopped, batch);
+        let looked = self.look_at_mailboxes(&stopped, batch);
         let parked = self.parked.in_flight.programs();
         let sent = |queue: &Option<CommandQueue>| queue.as_ref().map(CommandQueue::sent).unwrap_or_default();
         let (own_sent, parked_sent) = (sent(&self.queue), sent(&self.parked.queue));
@@ -39,7 +39,7 @@ impl<C: HostLink> Device<C> {
 
     /// Reads what mailboxes and queues say of a run that does not end, where the chip cannot be
     /// looked into otherwise. A tile that does not answer is left out.
-    fn look(&mut self, stopped: &Waited, batch: &[Running]) -> Looked {
+    fn look_at_mailboxes(&mut self, stopped: &Waited, batch: &[Running]) -> Looked {
         let hangs = matches!(stopped, Waited::Interrupted { .. } | Waited::Link(LinkError::Budget { .. }));
         if !hangs || self.card.link().inspect().is_some() {
             return Looked::new();

@@ -211,6 +211,8 @@ pub struct Statistics {
     pub cache: CacheCounts,
     /// What the chip did; absent for a chip that cannot be looked into.
     pub chip: Option<ChipCounts>,
+    /// The chip's time by a counter of its own, if the link can read one.
+    pub time: Option<Cycle>,
 }
 
 impl Statistics {
@@ -224,6 +226,7 @@ impl Statistics {
             programs: self.programs - earlier.programs,
             cache: self.cache.since(&earlier.cache),
             chip: self.chip.zip(earlier.chip).map(|(now, earlier)| now.since(&earlier)),
+            time: self.time.zip(earlier.time).map(|(now, earlier)| now.saturating_sub(earlier)),
         }
     }
 }
@@ -474,6 +477,7 @@ impl<C: HostLink> Device<C> {
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),
+            time: self.card.link().measured(),
         }
     }
 

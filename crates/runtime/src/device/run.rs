@@ -143,7 +143,7 @@ impl<C: HostLink> Device<C> {
         self.check_invariants().map_err(|e| self.explain(e, &[]))?;
         self.programs += running.len() as u64;
         let statistics = self.statistics().since(before);
-        let cycles = statistics.chip.map(|chip| chip.cycles);
+        let cycles = statistics.time;
         Ok(RunReport { cycles, programs: reports, statistics })
     }
 
