@@ -24,6 +24,12 @@ fn tiles(board: Board) -> Vec<NocXy> {
     board.tensix_tiles().collect()
 }
 
+/// Starts BRISC of these tiles, with a program that jumps to itself.
+fn start(card: &mut Card<KmdCard<File>>, tiles: &[NocXy]) {
+    card.write_all(tiles, 0u64, &0x6F_u32.to_le_bytes()).unwrap();
+    card.release_brisc(tiles).unwrap();
+}
+
 /// Asks, and gives what lies behind the argument.
 fn ask<Out: FromBytes>(file: &mut File, request: Request, argument: &[u8]) -> std::io::Result<Out> {
     let mut bytes = argument.to_vec();
@@ -149,9 +155,7 @@ fn a_card_is_left_with_its_cores_held() {
     let machine = Shared::new(Board::P100);
     let mut card = Card::open(take(&machine)).unwrap();
     let all = tiles(Board::P100);
-    // They run: BRISC jumps to itself.
-    card.write_all(&all, 0u64, &0x6F_u32.to_le_bytes()).unwrap();
-    card.release_brisc(&all).unwrap();
+    start(&mut card, &all);
     let mut link = card.into_link();
     link.hold_at_end(all.clone(), all[0]).unwrap();
     let released = link.release();
@@ -171,7 +175,7 @@ fn a_chip_whose_cores_do_not_stop_is_reset() {
     let machine = Shared::new(Board::P100);
     let mut open = Card::open(take(&machine)).unwrap();
     open.pin(4096, PcieAddr::new(0x4000_0000)).unwrap();
-    open.release_brisc(&[TILE]).unwrap();
+    start(&mut open, &[TILE]);
     let mut card = open.into_link();
     card.hold_at_end(vec![TILE], TILE).unwrap();
     machine.0.borrow_mut().card.stuck = true;
@@ -186,7 +190,7 @@ fn a_chip_whose_cores_do_not_stop_is_reset() {
 fn if_the_process_is_killed_the_driver_holds_the_tile_that_talks_to_the_host() {
     let machine = Shared::new(Board::P100);
     let mut card = Card::open(take(&machine)).unwrap();
-    card.release_brisc(&[TILE]).unwrap();
+    start(&mut card, &[TILE]);
     let mut link = card.into_link();
     link.hold_at_end(vec![TILE], TILE).unwrap();
     let wish = machine.0.borrow().cleanup.unwrap();
