@@ -1,5 +1,6 @@
 //! The kernel driver's interface for programs: numbers and structures of its requests, as in its
-//! public header `ioctl.h` (tt-kmd 2.10.1), and the offsets for `mmap`. Field names are the header's.
+//! public header `ioctl.h` (tt-kmd 2.10.1), and the offsets for `mmap`. Field names are the
+//! header's.
 //!
 //! Two sides share it: who is a driver for programs (the crate `kmd`), and who is such a program
 //! (the crate `tt-kmd-client`).

@@ -24,9 +24,9 @@ pub use driver::{Driver, OpenFlags};
 pub use errno::{Errno, Refusal};
 pub use file::FileId;
 pub use memory::{Mapping, Target};
+pub use tilework_abi::kmd as layout;
 #[cfg(unix)]
 pub use tree::write_tree;
-pub use tilework_abi::kmd as layout;
 pub use tree::{BUS_DEVICE_FUNCTION, Entry, MAJOR, Tree, tree};
 
 use tilework_abi::tlb::Bar;

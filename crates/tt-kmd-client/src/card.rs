@@ -1,11 +1,11 @@
 //! An open card: how it is taken.
 
+use crate::OpenError;
 use crate::counter::Counter;
 use crate::kernel::Kernel;
 use crate::memory::Region;
 use crate::system::System;
 use crate::window::{Slot, ask};
-use crate::OpenError;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -152,4 +152,3 @@ pub(crate) fn lock_ctl<K: Kernel>(kernel: &mut K, flags: u32) -> Result<u8, Open
     let wanted = LockIn { output_size_bytes: u32_of(size_of::<LockOut>()), flags, index: LOCK, ..LockIn::default() };
     ask::<K, _, LockOut>(kernel, Request::LockCtl, &wanted).map(|out| out.value)
 }
-

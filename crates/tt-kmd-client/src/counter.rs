@@ -1,9 +1,9 @@
 //! The card's time: the wall clock of a Tensix tile, which counts cycles of the AI clock
 //! (BlackholeA0/TensixTile/TensixCoprocessor, register `WALL_CLOCK`).
 
+use crate::OpenError;
 use crate::kernel::{Kernel, Mapped};
 use crate::window::Slot;
-use crate::OpenError;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 use tilework_abi::addr::Cycle;
@@ -30,8 +30,8 @@ pub(crate) struct Counter<M> {
     still: Cell<Option<Instant>>,
 }
 
-/// The tile whose counter it is: the first in translated coordinates, in which harvested columns come
-/// last, so that every chip has it.
+/// The tile whose counter it is: the first in translated coordinates, in which harvested columns
+/// come last, so that every chip has it.
 const TILE: NocXy = NocXy::new(Board::P100.worker_columns()[0], WORKER_Y_FIRST);
 
 impl<M: Mapped> Counter<M> {

@@ -1,8 +1,8 @@
 //! Pinned host memory with an address on the NoC.
 
+use crate::OpenError;
 use crate::kernel::{Kernel, Mapped, Pages};
 use crate::window::ask;
-use crate::OpenError;
 use tilework_abi::addr::PcieAddr;
 use tilework_abi::convert::{u32_of, usize_of};
 use tilework_abi::kmd::{PIN_CONTIGUOUS, PIN_NOC, PinIn, PinOut, Request, UnpinIn};

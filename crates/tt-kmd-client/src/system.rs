@@ -18,8 +18,8 @@ pub struct System {
 
 impl System {
     /// Opens the device, for this process alone (`O_EXCL`, from tt-kmd 2.10 on; earlier versions do
-    /// not look at it), at once or not at all (`O_NONBLOCK`), by a client that asks for power itself
-    /// (`O_APPEND`).
+    /// not look at it), at once or not at all (`O_NONBLOCK`), by a client that asks for power
+    /// itself (`O_APPEND`).
     ///
     /// # Errors
     /// What the system says; `EAGAIN` if others have it open.

@@ -1,7 +1,7 @@
 //! A TLB window of the kernel driver's: taken, mapped, aimed, given back.
 
-use crate::kernel::{Kernel, Mapped};
 use crate::OpenError;
+use crate::kernel::{Kernel, Mapped};
 use tilework_abi::convert::usize_of;
 use tilework_abi::kmd::{AllocateTlbIn, AllocateTlbOut, ConfigureTlbIn, FreeTlbIn, Request};
 use tilework_abi::noc::NocXy;

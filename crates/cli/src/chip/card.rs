@@ -42,7 +42,8 @@ impl TakenCard {
     /// There is none, another program has it, or something about it is not known; it has another
     /// chip than `wanted`.
     pub(super) fn open(path: &Path, wanted: Option<Board>) -> Outcome<(Self, Board)> {
-        let refused = |what: String| Failure::option("--chip", format_args!(" {}: {what}", path.display())).of_file(path);
+        let refused =
+            |what: String| Failure::option("--chip", format_args!(" {}: {what}", path.display())).of_file(path);
         // From here on the card is left reset whatever signal ends this process, if any can be
         // caught.
         interrupt::also_by_termination();

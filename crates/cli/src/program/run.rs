@@ -86,6 +86,8 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    // Before a card is touched.
+    own.checks.refuse(own.chip.library.is_none())?;
     own.look.refuse(own.chip.library.is_none(), own.gdb.is_some())?;
     if own.chip.library.is_some() && own.bundle.file.is_some() {
         return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));

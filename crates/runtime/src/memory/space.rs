@@ -12,8 +12,8 @@ use super::{
 };
 use crate::device::l1_banks;
 use crate::trace::CallSite;
-use std::sync::Arc;
 use std::ops::Range;
+use std::sync::Arc;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::{Board, DRAM_BANK_BYTES};
 use tilework_abi::convert::u32_of;
