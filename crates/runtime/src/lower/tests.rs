@@ -7,6 +7,7 @@ use crate::memory::Allocator;
 use crate::program::{CircularBuffer, Cores, Role, UniqueArgs};
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::MODE_DEV;
 use zerocopy::little_endian::U32;
