@@ -234,7 +234,7 @@ fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: L1Addr,
 }
 
 /// The command that writes the dispatcher's wall clock to timestamp slot `slot` of the host region
-/// at `base` ([`CommandQueue::base`](crate::CommandQueue::base)).
+/// at `base` ([`CommandQueue::base`](crate::queue::CommandQueue::base)).
 pub fn timestamp(base: u32, slot: u32) -> DispatchCommand {
     let noc_xy = board::PCIE.encode() | PCIE_NOC_XY_MARK;
     DispatchCommand::Timestamp(Timestamp { noc_xy, addr: timestamp_address(base, slot) })
