@@ -71,7 +71,7 @@ impl<K: Kernel> KmdCard<K> {
         for region in std::mem::take(&mut self.regions) {
             left += usize::from(!region.unpin(&mut self.kernel));
         }
-        if chip_reset.is_some() {
+        if chip_reset == Some(true) {
             // The reset has taken them back already, and the driver says that they are not there.
             left = 0;
         }
