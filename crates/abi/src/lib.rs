@@ -20,6 +20,7 @@ pub mod eltwise;
 pub mod globals;
 pub mod grid;
 pub mod kernel;
+pub mod kmd;
 pub mod l1;
 pub mod msg;
 pub mod noc;

@@ -89,9 +89,10 @@ impl From<Board> for BoardLayout {
 /// The chip.
 #[derive(clap::Args, Clone, Debug)]
 pub struct ChipOption {
-    /// Run on the chip behind a shared library with the libttsim interface, instead of the built-in
-    /// one. The board is the library's; --board must agree with it.
-    #[arg(long = "chip", value_name = "LIB.so")]
+    /// Run on the chip behind a shared library with the libttsim interface, or on the card of a
+    /// device file (/dev/tenstorrent/0), instead of the built-in chip. The board is the chip's;
+    /// --board must agree with it.
+    #[arg(long = "chip", value_name = "LIB.so|DEVICE")]
     pub library: Option<PathBuf>,
     /// Leave out a documented bug of the built-in chip; once for each. docs/card.md lists them.
     #[arg(long = "without-bug", value_name = "BUG", value_parser = Bug::named, conflicts_with = "library")]

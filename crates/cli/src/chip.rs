@@ -1,5 +1,7 @@
-//! Which chip runs a kernel program: the built-in one, or one behind the libttsim interface.
+//! Which chip runs a kernel program: the built-in one, one behind the libttsim interface, or a card
+//! in this machine.
 
+use self::card::TakenCard;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::program::{BUILT_IN, Schedule};
@@ -16,7 +18,12 @@ use tilework_checks::{CheckObserver, Checks, Level, RaceObserver};
 use tilework_debugger::DebugLink;
 use tilework_driver::{Card, HostLink, Inspect, LinkError, Note, StoreSink};
 use tilework_libttsim_client::LibraryChip;
+use tilework_runtime::DeviceConfig;
 use tilework_sim::{Bugs, Chip, ChipConfig, Coverage, LateCores, LatePackets, Observer};
+
+mod card;
+
+pub use card::is_card;
 
 /// A device on any chip.
 pub type Device = tilework_runtime::Device<AnyChip>;
@@ -30,6 +37,8 @@ pub enum AnyChip {
     Debugged(DebugLink),
     /// A library's.
     Library(LibraryChip),
+    /// A card's.
+    Card(TakenCard),
 }
 
 /// What may be chosen of the built-in chip.
@@ -46,14 +55,18 @@ pub struct Settings {
 }
 
 impl AnyChip {
-    /// Powers on the chip behind `library`, or the built-in one of `board` (p100 unless given) with
-    /// `settings`; also says which board it is.
+    /// Powers on the chip behind `library`, takes the card that it names, or powers on the built-in
+    /// one of `board` (p100 unless given) with `settings`; also says which board it is.
     ///
     /// # Errors
-    /// A file that is no such library; a chip that is not a Blackhole, of an unknown board, or of
+    /// A file that is no such library; a card that cannot be had or is not known; a chip that is not a Blackhole, of an unknown board, or of
     /// another board than `board`.
     pub fn power_on(library: Option<&Path>, board: Option<Board>, settings: Settings) -> Outcome<(Self, Board)> {
         match library {
+            Some(device) if card::is_card(device) => {
+                let (card, board) = TakenCard::open(device, board)?;
+                Ok((Self::Card(card), board))
+            }
             Some(library) => open_library(library, board),
             None => {
                 let board = board.unwrap_or(Board::P100);
@@ -99,13 +112,39 @@ impl AnyChip {
         match self {
             Self::BuiltIn(chip) => Some(chip.coverage()),
             Self::Debugged(link) => link.chip().map(Chip::coverage),
-            Self::Library(_) => None,
+            Self::Library(_) | Self::Card(_) => None,
+        }
+    }
+
+    /// Tells a card what a device of this configuration uses of it.
+    ///
+    /// # Errors
+    /// The driver of the card refused it.
+    pub fn prepare(&mut self, config: &DeviceConfig) -> Outcome<()> {
+        match self {
+            Self::Card(card) => card.prepare(config),
+            _ => Ok(()),
         }
     }
 
     /// The chip's name in reports.
-    pub fn name(library: Option<&Path>) -> String {
-        library.map_or_else(|| BUILT_IN.to_owned(), |library| format!("libttsim: {}", library.display()))
+    pub fn name(chip: Option<&Path>) -> String {
+        match chip {
+            None => BUILT_IN.to_owned(),
+            Some(path) if card::is_card(path) => format!("tt-kmd: {}", path.display()),
+            Some(path) => format!("libttsim: {}", path.display()),
+        }
+    }
+}
+
+/// Refuses a board that another chip has than the one that was found.
+fn agreed(found: Option<Board>, wanted: Option<Board>, whose: &str) -> Result<Option<Board>, String> {
+    match (found, wanted) {
+        (Some(found), Some(wanted)) if !wanted.has_chip_of(found) => {
+            let chip = |board: Board| format!("{} that lacks {}", board.spec().name, board.harvesting());
+            Err(format!("{whose} has a {}, but --board says a {}", chip(found), chip(wanted)))
+        }
+        (found, wanted) => Ok(wanted.or(found)),
     }
 }
 
@@ -119,13 +158,7 @@ fn open_library(library: &Path, wanted: Option<Board>) -> Outcome<(AnyChip, Boar
     let chip = LibraryChip::open(file.as_os_str()).map_err(|e| refused(with_cause(&e)))?;
     let mut card = Card::open(chip).map_err(|e| refused(e.to_string()))?;
     let found = card.telemetry().and_then(|telemetry| telemetry.board()).map_err(|e| refused(e.to_string()))?;
-    let board = match (found, wanted) {
-        (Some(found), Some(wanted)) if !wanted.has_chip_of(found) => {
-            let chip = |board: Board| format!("{} that lacks {}", board.spec().name, board.harvesting());
-            return Err(refused(format!("the library has a {}, but --board says a {}", chip(found), chip(wanted))));
-        }
-        (found, wanted) => wanted.or(found),
-    };
+    let board = agreed(found, wanted, "the library").map_err(refused)?;
     let board = board.ok_or_else(|| {
         refused("the library does not say which board it has (its product number is zero): name it with --board".into())
     })?;
@@ -148,6 +181,7 @@ macro_rules! each {
             AnyChip::BuiltIn($inner) => $call,
             AnyChip::Debugged($inner) => $call,
             AnyChip::Library($inner) => $call,
+            AnyChip::Card(TakenCard { card: $inner, .. }) => $call,
         }
     };
 }
@@ -179,6 +213,9 @@ impl HostLink for AnyChip {
     }
     fn cycles(&self) -> Cycle {
         each!(self, chip => HostLink::cycles(chip))
+    }
+    fn measured(&self) -> Option<Cycle> {
+        each!(self, chip => HostLink::measured(chip))
     }
     fn watch_stores(&mut self, range: Range<u32>, seen: StoreSink) -> bool {
         each!(self, chip => HostLink::watch_stores(chip, range, seen))

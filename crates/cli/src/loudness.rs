@@ -58,6 +58,14 @@ pub fn step(what: &str) {
     }
 }
 
+/// Tells what the user should know of the state in which something is left.
+pub fn note(what: &str) {
+    if chosen() != Loudness::Quiet {
+        // Standard error may be closed; it is so all the same.
+        let _ = writeln!(std::io::stderr(), "{}", lines(what));
+    }
+}
+
 /// Prints a failure on standard error. Its first word is red on terminals, unless `NO_COLOR` says
 /// otherwise.
 pub fn error(failure: &Failure) {

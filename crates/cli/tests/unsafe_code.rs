@@ -6,8 +6,25 @@ use common::repository;
 use std::path::{Path, PathBuf};
 
 /// Crates with unsafe code, and what for: matrix kernels, the interface of shared libraries, some
-/// of them as bytes, native code of model files, and the functions of the C library before it.
-const NEED_IT: [&str; 6] = ["card", "libttsim", "libttsim-client", "native", "ops", "preload"];
+/// of them as bytes, native code of model files, the functions of the C library before it, and
+/// mappings of a card.
+const NEED_IT: [&str; 7] = ["card", "libttsim", "libttsim-client", "native", "ops", "preload", "tt-kmd-client"];
+
+/// Of those crates, the ones whose unsafe code is all in one file.
+const ONE_FILE: [(&str, &str); 1] = [("tt-kmd-client", "system.rs")];
+
+#[test]
+fn unsafe_code_of_some_crates_is_in_one_file() {
+    for (name, file) in ONE_FILE {
+        let all = sources(&repository().join("crates").join(name).join("src"));
+        let unsafe_ones = all.iter().filter(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            text.contains("unsafe {") || text.contains("unsafe fn") || text.contains("unsafe impl")
+        });
+        let found: Vec<_> = unsafe_ones.map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(found, [file], "{name}");
+    }
+}
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());

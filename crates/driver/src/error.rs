@@ -97,6 +97,12 @@ pub enum DriverError {
         /// Bytes of the region.
         size: usize,
     },
+    /// The card is not one that programs may be run on.
+    #[error("the card is refused: {what}")]
+    Refused {
+        /// What was found and what was expected.
+        what: String,
+    },
     /// The ARC's telemetry is not what a card of this kind shows.
     #[error("ARC telemetry: {what}; is the card's firmware running?")]
     Telemetry {

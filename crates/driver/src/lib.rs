@@ -1,8 +1,8 @@
 //! How a host reaches a chip: TLB windows, pinned host memory, resets, telemetry.
 //!
 //! Everything here goes through [`HostLink`], the few things that a host can do to a card. The
-//! simulated chip implements it, and so does a chip behind the libttsim interface; a real card
-//! (`/dev/tenstorrent`) comes behind the same trait. This crate knows none of them. [`Card`] is the
+//! simulated chip implements it, and so do a chip behind the libttsim interface and a card behind
+//! its kernel driver (`/dev/tenstorrent`). This crate knows none of them. [`Card`] is the
 //! usual entrance: a link with windows onto it.
 //!
 //! Sources: tt-kmd `ioctl.h`, the original's `device.py`; layouts are in

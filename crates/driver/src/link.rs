@@ -1,7 +1,7 @@
 //! The border to a chip: what a host can do to it, and what only a simulator can tell.
 //!
 //! Everything above this crate reaches a chip through [`HostLink`] alone, so the simulator, a
-//! library with the libttsim interface and (later) a real card are exchanged by a type parameter.
+//! library with the libttsim interface and a real card are exchanged by a type parameter.
 //! An implementation lives beside its chip and depends on this crate, never the other way round.
 
 use crate::{ChipFault, LinkError, Note};
@@ -96,8 +96,13 @@ pub trait HostLink {
     fn idle(&mut self, cycles: Cycle) -> Result<(), LinkError>;
     /// The host's clock, in AI clock cycles since power-on: what budgets are measured by. It grows
     /// by what [`HostLink::idle`] and [`HostLink::wait_word`] let pass; a link that cannot tell how
-    /// long accesses take leaves those out. Measured time comes from [`Inspect::cycles`].
+    /// long accesses take leaves those out. Measured time comes from [`HostLink::measured`].
     fn cycles(&self) -> Cycle;
+    /// The chip's time by a counter of its own, from a link that can read one: what took how long
+    /// is told by it.
+    fn measured(&self) -> Option<Cycle> {
+        self.inspect().map(Inspect::cycles)
+    }
     /// Shows `seen` every store of a core to `range` of L1, on every Tensix tile and from now on,
     /// in the order of cycles. False from a link that cannot; a caller then looks at L1 itself.
     fn watch_stores(&mut self, range: Range<u32>, seen: StoreSink) -> bool {

@@ -12,6 +12,12 @@ pub struct Telemetry {
     values: BTreeMap<u16, u32>,
 }
 
+impl FromIterator<(u16, u32)> for Telemetry {
+    fn from_iter<I: IntoIterator<Item = (u16, u32)>>(values: I) -> Self {
+        Self { values: values.into_iter().collect() }
+    }
+}
+
 fn bad(what: String) -> DriverError {
     DriverError::Telemetry { what }
 }

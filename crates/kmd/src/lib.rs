@@ -14,7 +14,6 @@ mod bus;
 mod driver;
 mod errno;
 mod file;
-pub mod layout;
 mod memory;
 mod tree;
 mod windows;
@@ -25,6 +24,7 @@ pub use driver::{Driver, OpenFlags};
 pub use errno::{Errno, Refusal};
 pub use file::FileId;
 pub use memory::{Mapping, Target};
+pub use tilework_abi::kmd as layout;
 #[cfg(unix)]
 pub use tree::write_tree;
 pub use tree::{BUS_DEVICE_FUNCTION, Entry, MAJOR, Tree, tree};

@@ -27,7 +27,7 @@ use tilework_abi::convert::{u8_of, u16_of, u32_of};
 use tilework_abi::cq::dispatch::{
     WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WritePackedLargeType, WritePackedType,
 };
-use tilework_abi::cq::layout::{PCIE_NOC_XY_MARK, QueueId, host};
+use tilework_abi::cq::layout::{PCIE_NOC_XY_MARK, host};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{GoMsg, LaunchMsg, RUN_RESET_READ_PTR_FROM_HOST, RtaOffset};
 use tilework_abi::noc::{NocRect, NocXy};
@@ -234,15 +234,15 @@ fn write_per_core(out: &mut Vec<DispatchCommand>, cores: &[NocXy], addr: L1Addr,
 }
 
 /// The command that writes the dispatcher's wall clock to timestamp slot `slot` of the host region
-/// of `queue`.
-pub fn timestamp(queue: QueueId, slot: u32) -> DispatchCommand {
+/// at `base` ([`CommandQueue::base`](crate::queue::CommandQueue::base)).
+pub fn timestamp(base: u32, slot: u32) -> DispatchCommand {
     let noc_xy = board::PCIE.encode() | PCIE_NOC_XY_MARK;
-    DispatchCommand::Timestamp(Timestamp { noc_xy, addr: timestamp_address(queue, slot) })
+    DispatchCommand::Timestamp(Timestamp { noc_xy, addr: timestamp_address(base, slot) })
 }
 
-/// Where timestamp slot `slot` of the host region of `queue` is, behind the PCIe tile.
-pub(crate) fn timestamp_address(queue: QueueId, slot: u32) -> u32 {
-    queue.region_noc_base() + host::TIMESTAMPS.offset() + slot * host::SLOT_SIZE
+/// Where timestamp slot `slot` of the host region at `base` is, behind the PCIe tile.
+pub(crate) fn timestamp_address(base: u32, slot: u32) -> u32 {
+    base + host::TIMESTAMPS.offset() + slot * host::SLOT_SIZE
 }
 
 #[cfg(test)]

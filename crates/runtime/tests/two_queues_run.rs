@@ -183,7 +183,7 @@ fn a_program_runs_within_a_transfer_of_the_other_queue_by_device_clocks() {
         let program = busy("compute", &cores, 10_000, out);
         device.on_queue(compute).unwrap().run(std::slice::from_ref(&program)).unwrap();
         let mut queue = device.on_queue(io).unwrap();
-        let stamp = |slot: u32| timestamp(io, 2000 + slot);
+        let stamp = |slot: u32| timestamp(io.region_noc_base(), 2000 + slot);
         queue.enqueue_commands(&[stamp(0)]).unwrap();
         let read = queue.enqueue_read_buffer(&buffer, Blocking::No).unwrap();
         queue.enqueue_commands(&[stamp(1)]).unwrap();

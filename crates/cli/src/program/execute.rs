@@ -129,7 +129,7 @@ impl Work<'_> {
             });
         }
         let statistics = device.statistics().since(&before);
-        let cycles = statistics.chip.map(|chip| chip.cycles);
+        let cycles = statistics.time;
         Ok(Executed { report: RunReport { cycles, programs: Vec::new(), statistics }, steps, reads })
     }
 

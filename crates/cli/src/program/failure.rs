@@ -6,10 +6,11 @@ use super::plan::Plan;
 use crate::failure::Failure;
 use serde::Serialize;
 use std::path::Path;
+use tilework_abi::msg::{RUN_DONE, RUN_GO, RUN_INIT};
 use tilework_checks::data::{TileData, core_name};
 use tilework_runtime::elf::SourceFrame;
 use tilework_runtime::explain::{
-    BudgetReport, BusyCore, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
+    BudgetReport, BusyCore, DeadlockReport, FaultPlace, Mailboxes, QueueView, StoppedState, Waiter, Word,
 };
 use tilework_runtime::tensor::{LayoutError, TensorError};
 use tilework_runtime::{RuntimeError, SourceLocation, TraceError};
@@ -272,7 +273,33 @@ pub fn with_state(failure: Failure, state: Option<&StoppedState>) -> Failure {
 struct BudgetData<'a> {
     cycles: u64,
     busy: Option<Vec<BusyData<'a>>>,
+    /// Only of a chip that cannot be looked into.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mailboxes: Vec<MailboxesData>,
     queue: Option<QueueData<'a>>,
+}
+
+/// Tiles whose mailboxes say the same.
+#[derive(Serialize)]
+struct MailboxesData {
+    tiles: Vec<TileData>,
+    /// init, go or done; otherwise the number.
+    signal: String,
+    /// The cores whose kernels are not known to have ended.
+    running: Vec<String>,
+}
+
+impl MailboxesData {
+    fn of(mailboxes: &Mailboxes) -> Self {
+        let signal = match mailboxes.signal {
+            RUN_INIT => "init".to_owned(),
+            RUN_GO => "go".to_owned(),
+            RUN_DONE => "done".to_owned(),
+            other => other.to_string(),
+        };
+        let running = mailboxes.running.iter().copied().map(core_name).collect();
+        Self { tiles: TileData::all(&mailboxes.tiles), signal, running }
+    }
 }
 
 #[derive(Serialize)]
@@ -288,6 +315,7 @@ fn budget(report: &BudgetReport) -> BudgetData<'_> {
     BudgetData {
         cycles: report.cycles,
         busy: report.busy.as_ref().map(|busy| busy.iter().map(busy_core).collect()),
+        mailboxes: report.mailboxes.iter().map(MailboxesData::of).collect(),
         queue: report.queue.as_ref().map(queue),
     }
 }

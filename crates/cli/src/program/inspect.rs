@@ -48,17 +48,25 @@ fn allow(text: &str) -> Result<Allow, String> {
 }
 
 impl ChecksArgs {
+    /// Refuses options that have no effect on a chip that cannot be looked into.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn refuse(&self, is_built_in: bool) -> Outcome<()> {
+        let given = [(!self.checks.is_empty(), "--checks"), (!self.allow.is_empty(), "--allow")];
+        match given.into_iter().find(|(given, _)| *given && !is_built_in) {
+            Some((_, option)) => Err(Failure::option(option, " needs the built-in chip: leave out --chip")),
+            None => Ok(()),
+        }
+    }
+
     /// The policy of these options and of what the program file allows. On a chip that cannot be
     /// looked into nothing is checked.
     ///
     /// # Errors
     /// Words that exclude each other; an option that has no effect.
     pub fn policy(&self, plan: &Plan, is_built_in: bool) -> Outcome<Policy> {
-        let given = [(!self.checks.is_empty(), "--checks"), (!self.allow.is_empty(), "--allow")];
-        let given = given.into_iter().find(|(given, _)| *given).map(|(_, option)| option);
-        if let (Some(option), false) = (given, is_built_in) {
-            return Err(Failure::option(option, " needs the built-in chip: leave out --chip"));
-        }
+        self.refuse(is_built_in)?;
         let allow = self.allow.iter().chain(&plan.allow).cloned().collect();
         let policy =
             Policy::new(&self.checks, allow).map_err(|e| Failure::option("--checks", format_args!(": {e}")))?;

@@ -19,6 +19,9 @@ pub const TIMING_MODEL: &str = "modelled: instruction, L1, NoC, DRAM and PCIe la
 /// The same for the chip of a library.
 pub const LIBRARY_TIMING: &str = "the library's: its documents say what its cycle counts are worth; results are exact";
 
+/// The same for a card.
+pub const CARD_TIMING: &str = "the card's: cycles are those of its own counters, at whatever clock it had";
+
 /// The report of a run. The fields are those of the JSON form, in their order.
 #[derive(Serialize, Debug)]
 pub struct KernelReport {
@@ -26,8 +29,8 @@ pub struct KernelReport {
     pub program: String,
     /// The board.
     pub board: &'static str,
-    /// Which chip ran: built-in, or libttsim and the library's file. What only the built-in chip
-    /// can tell is null for others.
+    /// Which chip ran: built-in, libttsim and the library's file, or tt-kmd and the card's. What
+    /// only the built-in chip can tell is null for others.
     pub chip: String,
     /// fast or slow.
     pub dispatch: &'static str,
@@ -298,12 +301,16 @@ impl KernelReport {
     /// What is known of a run on a chip that cannot be looked into.
     fn outside_text(&self) -> String {
         let mut out = format!("  {} host time, {}\n", duration(self.host_seconds), self.commands_text());
+        if let Some(cycles) = self.cycles {
+            out += &format!("  {} cycles of the run by the device's own counter\n", grouped(cycles));
+        }
         if let Some(cycles) = self.program_cycles {
             out += &format!("  {} cycles of the program by the device's own time stamps\n", grouped(cycles));
         }
+        let unknown = if self.cycles.is_none() { "cycles of the run, instructions" } else { "instructions" };
         out += &format!(
-            "  with start of the board and transfers: {} host time\n  cycles of the run, instructions and bytes are \
-             not known: this chip cannot be looked into\n",
+            "  with start of the board and transfers: {} host time\n  {unknown} and bytes are not known: this chip \
+             cannot be looked into\n",
             duration(self.session.host_seconds)
         );
         out

@@ -10,7 +10,7 @@ use super::gdb;
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::prints::{Prints, PrintsReport};
-use super::report::{CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
+use super::report::{CARD_TIMING, CacheReport, CoreTime, KernelReport, LIBRARY_TIMING, SessionCounts, TIMING_MODEL};
 use super::schedule::Schedule;
 use super::schema::ProgramFile;
 use super::source::Source;
@@ -19,7 +19,7 @@ use crate::args::{EngineName, RunArgs};
 use crate::array::Array;
 use crate::board_option::BoardLayout;
 use crate::bundle::{self, Keeper, Kept, Written};
-use crate::chip::{AnyChip, Device, Settings};
+use crate::chip::{AnyChip, Device, Settings, is_card};
 use crate::failure::{Failure, Outcome};
 use crate::kinds::{Kind, Verb};
 use crate::output::OutputFile;
@@ -86,6 +86,8 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.coverage.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
+    // Before a card is touched.
+    own.checks.refuse(own.chip.library.is_none())?;
     own.look.refuse(own.chip.library.is_none(), own.gdb.is_some())?;
     if own.chip.library.is_some() && own.bundle.file.is_some() {
         return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));
@@ -237,6 +239,7 @@ impl Prepared<'_> {
         progress.next();
         let checks = findings::shared(self.policy.clone());
         let config = config(own, plan);
+        parts.chip.prepare(&config)?;
         let races = parts.chip.check(&checks, config.board);
         let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
         let look = own.look.begin(&mut parts.chip, map)?;
@@ -490,7 +493,8 @@ fn report(
         firmware: own.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
         cq_firmware: own.cq_firmware.as_ref().map(|folder| folder.display().to_string()),
         cycles: ran.cycles,
-        simulated_seconds: ran.cycles.map(KernelReport::seconds),
+        // A card's clock is not always the one that is simulated.
+        simulated_seconds: counts.and(ran.cycles).map(KernelReport::seconds),
         host_seconds,
         program_cycles: whole.map(|(start, end)| end.saturating_sub(start)),
         launch_cycles: several.map(tilework_runtime::ProgramReport::cycles).collect(),
@@ -513,6 +517,10 @@ fn report(
         bundle: None,
         prints: PrintsReport::default(),
         outputs,
-        timing_model: if own.chip.library.is_some() { LIBRARY_TIMING } else { TIMING_MODEL },
+        timing_model: match own.chip.library.as_deref() {
+            None => TIMING_MODEL,
+            Some(path) if is_card(path) => CARD_TIMING,
+            Some(_) => LIBRARY_TIMING,
+        },
     }
 }

@@ -95,6 +95,8 @@ pub struct Launcher {
     stream: u16,
     /// Whether the dispatcher's own rectangles hold exactly the workers.
     all_by_multicast: bool,
+    /// Where the device sees the host region of each queue.
+    bases: [u32; QueueId::ALL.len()],
     text_sent: u64,
     text_resident: u64,
     text_from_dram: u64,
@@ -201,6 +203,7 @@ impl Launcher {
             go: Go::of(layout, board),
             stream: u16_of(DONE_STREAM),
             all_by_multicast: false,
+            bases: QueueId::ALL.map(QueueId::region_noc_base),
             text_sent: 0,
             text_resident: 0,
             text_from_dram: 0,
@@ -208,7 +211,7 @@ impl Launcher {
             subordinate: 0,
             wait: Vec::new(),
             wait_apart: None,
-            stamp: relay(&lower::timestamp(QueueId::FIRST, 0))?,
+            stamp: relay(&lower::timestamp(0, 0))?,
             notify: None,
             signal: Vec::new(),
             buffer: Vec::new(),
@@ -287,6 +290,11 @@ impl Launcher {
     /// DRAM banks, which nothing but the present queue uses.
     pub fn keep_text(&mut self, base: DramAddr, banks: usize) {
         self.stores[self.at.0.index()] = Some(TextStore::new(base, banks));
+    }
+
+    /// Says where the device sees the host region of `queue`.
+    pub(crate) fn place_region(&mut self, queue: QueueId, base: u32) {
+        self.bases[queue.index()] = base;
     }
 
     fn home(&self, compiled: &Compiled) -> Option<u32> {
@@ -475,9 +483,9 @@ impl Launcher {
 
     fn time(&self, out: &mut Builder, slot: Option<u32>, tag: Option<usize>) -> Result<(), EncodeError> {
         let Some(slot) = slot else { return Ok(()) };
-        let queue = self.at.0;
-        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(queue, slot).into()))?;
-        let addr = lower::timestamp_address(queue, slot);
+        let base = self.bases[self.at.0.index()];
+        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(base, slot).into()))?;
+        let addr = lower::timestamp_address(base, slot);
         put_word(bytes, CMD_SIZE + offset_of!(abi::Timestamp, addr), addr);
         Ok(())
     }

@@ -56,7 +56,8 @@ impl<C: HostLink> Device<C> {
         // Until a command is known to be done, what the host wrote at the start may be on its way.
         for queue in self.queues().filter(|queue| queue.completed() > 0) {
             let tiles = layout.queue(queue.id());
-            let look = Look { chip, tiles, board, semaphores: self.map.kernel_config.get() + SEMAPHORE_OFFSET };
+            let semaphores = self.map.kernel_config.get() + SEMAPHORE_OFFSET;
+            let look = Look { chip, tiles, board, semaphores, base: queue.base() };
             let found = look.always().and_then(|()| if queue.is_idle() { look.idle(queue) } else { Ok(()) });
             found.map_err(|broken| {
                 let queue = queue.id();
@@ -74,6 +75,8 @@ struct Look<'a> {
     board: Board,
     /// L1 address of semaphore 0.
     semaphores: u32,
+    /// Where the device sees the queue's region of host memory.
+    base: u32,
 }
 
 impl Look<'_> {
@@ -101,7 +104,7 @@ impl Look<'_> {
         if !(from.get()..=to.get()).contains(&found) || !found.is_multiple_of(PREFETCH_Q_ENTRY_SIZE) {
             return Err(Broken::Entry { found, from, to });
         }
-        let from = tiles.queue.region_noc_base() + host::ISSUE.offset();
+        let from = self.base + host::ISSUE.offset();
         let found = self.word(issue, PREFETCH_Q_PCIE_RD_PTR);
         let to = from + host::ISSUE.size();
         if !(from..=to).contains(&found) {

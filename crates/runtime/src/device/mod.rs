@@ -211,6 +211,8 @@ pub struct Statistics {
     pub cache: CacheCounts,
     /// What the chip did; absent for a chip that cannot be looked into.
     pub chip: Option<ChipCounts>,
+    /// The chip's time by a counter of its own, if the link can read one.
+    pub time: Option<Cycle>,
 }
 
 impl Statistics {
@@ -224,6 +226,7 @@ impl Statistics {
             programs: self.programs - earlier.programs,
             cache: self.cache.since(&earlier.cache),
             chip: self.chip.zip(earlier.chip).map(|(now, earlier)| now.since(&earlier)),
+            time: self.time.zip(earlier.time).map(|(now, earlier)| now.saturating_sub(earlier)),
         }
     }
 }
@@ -286,6 +289,8 @@ pub struct Device<C> {
     sub_devices: SubDevices,
     /// Launches of cached programs; without it programs are lowered plainly.
     launcher: Option<Launcher>,
+    /// Low 32 bits of the addresses at which the device sees the host regions of the queues.
+    bases: [u32; QueueId::ALL.len()],
     tracing: trace::Tracing,
     /// Its number in this process, which its events carry.
     number: u64,
@@ -388,6 +393,7 @@ impl<C: HostLink> Device<C> {
             order: (config.queues > 1).then(Order::default),
             sub_devices: SubDevices::default(),
             launcher,
+            bases: QueueId::ALL.map(QueueId::region_noc_base),
             tracing: trace::Tracing::default(),
             number: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
             in_flight: InFlight::default(),
@@ -471,6 +477,7 @@ impl<C: HostLink> Device<C> {
             programs: self.programs,
             cache: self.launcher.as_ref().map(Launcher::counts).unwrap_or_default(),
             chip: self.card.link().inspect().map(Inspect::counts),
+            time: self.card.link().measured(),
         }
     }
 

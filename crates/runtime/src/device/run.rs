@@ -18,7 +18,7 @@ use tilework_abi::l1::core_timing;
 use tilework_abi::msg::{GoMsg, MODE_DEV, MODE_HOST, RUN_GO};
 use tilework_abi::noc::{NocXy, PCIE_HOST_MID};
 use tilework_cq::DispatchCommand;
-use tilework_driver::{HostLink, Inspect, Target};
+use tilework_driver::{HostLink, Target};
 
 /// Programs between two completion events: as many as there are pairs of timestamp slots. A longer
 /// run is cut into batches of these.
@@ -143,7 +143,7 @@ impl<C: HostLink> Device<C> {
         self.check_invariants().map_err(|e| self.explain(e, &[]))?;
         self.programs += running.len() as u64;
         let statistics = self.statistics().since(before);
-        let cycles = statistics.chip.map(|chip| chip.cycles);
+        let cycles = statistics.time;
         Ok(RunReport { cycles, programs: reports, statistics })
     }
 
@@ -317,7 +317,7 @@ impl<C: HostLink> Device<C> {
         let mut ir = Vec::new();
         // Under slow dispatch there is no host region to write times to.
         if self.config.core_timing && mode == MODE_DEV {
-            ir.push(arm(self.at, running, self.map.profiler_control));
+            ir.push(arm(self.bases[self.at.index()], running, self.map.profiler_control));
         }
         let steps = lower::build_ir(&running.program, &running.layout, &self.map, mode);
         ir.extend(steps.map_err(|e| Waited::Other(e.into()))?);
@@ -355,7 +355,7 @@ impl<C: HostLink> Device<C> {
     ) -> Result<(), Waited> {
         let go = Go::at(self.config.layout.queue(self.at), self.config.board);
         let slot = 2 * u32_of(i);
-        let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(queue.id(), slot));
+        let stamp = |slot| self.config.timestamps.then(|| lower::timestamp(queue.base(), slot));
         let mut commands: Vec<Addressed> = stamp(slot).map(Addressed::from).into_iter().collect();
         commands.extend(lower::addressed(&self.steps(running, MODE_DEV)?, &go));
         commands.extend(stamp(slot + 1).map(Addressed::from));
@@ -381,7 +381,7 @@ impl<C: HostLink> Device<C> {
         self.turn_launcher(queue.id(), sub).map_err(Waited::Other)?;
         let Some(launcher) = &mut self.launcher else { return Ok(()) };
         let slot = 2 * u32_of(i);
-        let blocks = running.timing.map(|first| timing_blocks(queue.id(), first, running.layout.cores.len()));
+        let blocks = running.timing.map(|first| timing_blocks(queue.base(), first, running.layout.cores.len()));
         let launch = Launch {
             tag: Some(i),
             stamps: self.config.timestamps.then_some((slot, slot + 1)),
@@ -447,7 +447,7 @@ impl<C: HostLink> Device<C> {
 
     /// The chip's time as the host sees it, if it can.
     fn chip_time(&self) -> Option<Cycle> {
-        self.card.link().inspect().map(Inspect::cycles)
+        self.card.link().measured()
     }
 
     fn slow_step(&mut self, step: &Ir, patience: &mut Patience) -> Result<(), Waited> {
@@ -471,20 +471,20 @@ impl<C: HostLink> Device<C> {
 }
 
 /// The write that makes the cores of a program store their times, or not.
-fn arm(queue: QueueId, running: &Running, profiler_control: L1Addr) -> Ir {
+fn arm(base: u32, running: &Running, profiler_control: L1Addr) -> Ir {
     let cores = running.layout.cores.clone();
     let data = match running.timing {
-        Some(first) => Data::PerCore(timing_blocks(queue, first, cores.len())),
+        Some(first) => Data::PerCore(timing_blocks(base, first, cores.len())),
         None => Data::Uniform(vec![0; 4]),
     };
     Ir::Write { cores, addr: profiler_control, data }
 }
 
-/// The profiler's control blocks of `cores` cores, whose times go to the slots of `queue`
-/// from `first` on.
-fn timing_blocks(queue: QueueId, first: u32, cores: usize) -> Vec<Vec<u8>> {
+/// The profiler's control blocks of `cores` cores, whose times go to the slots of the host
+/// region at `base` from `first` on.
+fn timing_blocks(base: u32, first: u32, cores: usize) -> Vec<Vec<u8>> {
     let block = |slot: u32| {
-        let at = queue.region_noc_base() + host::CORE_TIMING.offset() + slot * host::SLOT_SIZE;
+        let at = base + host::CORE_TIMING.offset() + slot * host::SLOT_SIZE;
         let mut words = [0u32; core_timing::WORDS as usize];
         words[core_timing::ENABLE as usize] = 1;
         words[core_timing::START_LO as usize] = at;

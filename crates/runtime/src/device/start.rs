@@ -8,15 +8,15 @@ use crate::queue::{CommandQueue, Patience, Waited, is_quiet};
 use std::ops::ControlFlow;
 use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
 use tilework_abi::board::Board;
-use tilework_abi::convert::{u8_of, u16_of};
+use tilework_abi::convert::{low32, u8_of, u16_of};
 use tilework_abi::cq::layout::{KERNEL_TEXT_OFFSET, QueueId, SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, host};
 use tilework_abi::cq::tiles::{Part, Queues};
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::msg::{GoMsg, LaunchMsg, MODE_HOST, RUN_DONE, RUN_GO, RUN_INIT, RtaOffset};
-use tilework_abi::noc::NocXy;
+use tilework_abi::noc::{NocXy, PCIE_HOST_BIT};
 use tilework_abi::tensix::Processor;
 use tilework_abi::{L1_ALIGN, cb};
-use tilework_driver::{Card, HostLink, Target};
+use tilework_driver::{Card, HostLink, LinkError, Pinned, Target};
 use zerocopy::IntoBytes;
 
 /// Cycles that firmware may take to start: a thousand times what ours takes.
@@ -79,6 +79,18 @@ impl<C: HostLink> Device<C> {
         Ok(())
     }
 
+    /// Remembers where the device sees the host region of a queue: what commands say of it.
+    fn place_region(&mut self, id: QueueId, region: &Pinned) {
+        let first = first_of(region);
+        self.bases[id.index()] = low32(first);
+        if let Some(launcher) = &mut self.launcher {
+            launcher.place_region(id, low32(first));
+        }
+        if id == QueueId::FIRST {
+            self.memory.place_system(first);
+        }
+    }
+
     /// Steps 3 to 5 for each queue: host region, rings and pointers, then the kernels, from the
     /// prefetcher on.
     fn start_queue(&mut self) -> Result<(), Waited> {
@@ -86,6 +98,8 @@ impl<C: HostLink> Device<C> {
         let queues = self.config.queue_tiles();
         for id in queues.ids() {
             let region = self.card.pin(host::REGION_SIZE as usize, PcieAddr::new(id.region_noc_base().into()))?;
+            reachable(&region)?;
+            self.place_region(id, &region);
             let mut queue = CommandQueue::of(board, queues, id, self.number, region, capture);
             queue.initialise(&mut self.card)?;
             self.tell_queue(id);
@@ -94,6 +108,24 @@ impl<C: HostLink> Device<C> {
         }
         Ok(())
     }
+}
+
+/// Where the device sees a host region.
+fn first_of(region: &Pinned) -> u64 {
+    region.noc_address() & !PCIE_HOST_BIT
+}
+
+/// Refuses a host region that commands cannot name: they say the low 32 bits of an address.
+fn reachable(region: &Pinned) -> Result<(), Waited> {
+    let first = first_of(region);
+    if first <= u64::from(u32::MAX - host::REGION_SIZE) {
+        return Ok(());
+    }
+    let what = format!(
+        "the queue's region of host memory lies at {first:#x} for the device, expected it in the first 4 GiB: is \
+         host memory pinned by others?"
+    );
+    Err(Waited::Link(LinkError::Failed(what)))
 }
 
 /// Holds all tiles of `board`, writes `firmware` with its bank table, whose L1 banks are

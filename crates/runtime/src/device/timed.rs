@@ -69,9 +69,9 @@ impl<C: HostLink> Device<C> {
             return Ok((enqueue(self)?, false));
         }
         let (start, end) = slot.stamps();
-        self.enqueue_commands(&[lower::timestamp(self.at, start)])?;
+        self.enqueue_commands(&[lower::timestamp(self.bases[self.at.index()], start)])?;
         let value = enqueue(self)?;
-        self.enqueue_commands(&[lower::timestamp(self.at, end)])?;
+        self.enqueue_commands(&[lower::timestamp(self.bases[self.at.index()], end)])?;
         Ok((value, true))
     }
 

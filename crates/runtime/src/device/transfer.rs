@@ -7,8 +7,8 @@ use crate::memory::{Bank, BankAddr, Buffer, BufferType, DType, L1Buffer, Place};
 use crate::queue::{CommandQueue, Waited};
 use crate::trace::CallSite;
 use std::collections::BTreeMap;
-use tilework_abi::addr::{Cycle, L1Addr};
-use tilework_abi::cq::layout::{HOST_REGION_NOC_BASE, QueueId};
+use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::noc::NocXy;
 use tilework_driver::{HostLink, Ordering, Pinned, Target};
 
@@ -105,7 +105,10 @@ impl<C: HostLink> Device<C> {
                     // A page has at least 16 bytes.
                     written.insert(bank, address.offset(bytes.len() as u64 - 4));
                 }
-                None => self.system_memory()?.write(self.card.link_mut(), in_system_memory(address), &bytes)?,
+                None => {
+                    let region = self.system_memory()?;
+                    region.write(self.card.link_mut(), within(&region, address), &bytes)?;
+                }
             }
         }
         // A read through a window waits for the writes before it; afterwards all data has landed.
@@ -143,7 +146,10 @@ impl<C: HostLink> Device<C> {
                 host_memory(buffer, run.pages as usize * buffer.aligned_page_size() as usize).map_err(Waited::Other)?;
             match self.window(bank) {
                 Some(target) => self.card.read(&target, address, &mut bytes)?,
-                None => self.system_memory()?.read(self.card.link_mut(), in_system_memory(address), &mut bytes)?,
+                None => {
+                    let region = self.system_memory()?;
+                    region.read(self.card.link_mut(), within(&region, address), &mut bytes)?;
+                }
             }
             buffer.scatter(&run, &bytes, &mut data);
         }
@@ -180,8 +186,8 @@ impl<C: HostLink> Device<C> {
 }
 
 /// Where an address of system memory is in the pinned region.
-fn in_system_memory(address: BankAddr) -> u64 {
-    address.get().saturating_sub(HOST_REGION_NOC_BASE.into())
+fn within(region: &Pinned, address: BankAddr) -> u64 {
+    address.get().saturating_sub(PcieAddr::new(region.noc_address()).get())
 }
 
 /// Zeros for so many bytes of a buffer. They are asked for before they are needed, so that too

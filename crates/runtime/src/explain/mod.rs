@@ -10,6 +10,6 @@ mod scene;
 mod words;
 
 pub use report::{
-    BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
+    BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, Mailboxes, QueueView, StoppedState, Waiter, Word,
 };
-pub(crate) use scene::{Lane, Scene};
+pub(crate) use scene::{Lane, Looked, Scene};

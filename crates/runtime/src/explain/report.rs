@@ -4,6 +4,7 @@ use crate::elf::SourceLocation;
 use crate::trace::TraceName;
 use std::fmt::{self, Display, Formatter};
 use tilework_abi::cq::layout::QueueId;
+use tilework_abi::msg::{RUN_DONE, RUN_GO, RUN_INIT};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
@@ -131,8 +132,22 @@ pub struct BudgetReport {
     /// The cores that still execute; absent for a chip that cannot be looked into. A deadlock of
     /// such a chip ends here, too, because nobody can tell it from a long run.
     pub busy: Option<Vec<BusyCore>>,
+    /// What the mailboxes of the program's tiles said, on a chip that cannot be looked into. Empty
+    /// for others, and when nobody was running.
+    pub mailboxes: Vec<Mailboxes>,
     /// The command queue, under fast dispatch.
     pub queue: Option<QueueView>,
+}
+
+/// Tiles of a program whose mailboxes say the same.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mailboxes {
+    /// The tiles.
+    pub tiles: Vec<NocXy>,
+    /// The signal of their go messages, one of the `RUN_` values.
+    pub signal: u8,
+    /// The cores whose kernels have not returned, as far as BRISC has noticed: itself last.
+    pub running: Vec<Processor>,
 }
 
 /// What the cores of a device did when it stopped.
@@ -252,6 +267,21 @@ impl Display for DeadlockReport {
     }
 }
 
+impl Display for Mailboxes {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let tiles = tiles(&self.tiles);
+        match self.signal {
+            RUN_DONE => write!(f, "done: {tiles}"),
+            RUN_GO => {
+                let cores: Vec<String> = self.running.iter().map(Processor::to_string).collect();
+                write!(f, "not done: {tiles}, where no end is known of {}", cores.join(" "))
+            }
+            RUN_INIT => write!(f, "firmware has not started: {tiles}"),
+            other => write!(f, "go message {other:#04x}: {tiles}"),
+        }
+    }
+}
+
 impl Display for BudgetReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let how = if self.interrupted { "interrupted" } else { "still running" };
@@ -261,6 +291,9 @@ impl Display for BudgetReport {
             None => f.write_str(
                 "which cores execute or wait is not known: this chip cannot be looked into, so a deadlock shows as this",
             )?,
+        }
+        for mailboxes in &self.mailboxes {
+            write!(f, "\n  {mailboxes}")?;
         }
         for core in self.busy.iter().flatten() {
             write!(f, "\n  {} of {}", core.processor, tiles(&core.tiles))?;

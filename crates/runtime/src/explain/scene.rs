@@ -1,7 +1,7 @@
 //! The stopped device, and the reports about it.
 
 use super::report::{
-    BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, QueueView, StoppedState, Waiter, Word,
+    BudgetReport, BusyCore, ChainLink, DeadlockReport, FaultPlace, Mailboxes, QueueView, StoppedState, Waiter, Word,
 };
 use super::words::{Actor, Meaning};
 use crate::device::{Running, queue_kernels_at};
@@ -19,7 +19,7 @@ use tilework_abi::cq::layout::{QueueId, dispatch_core};
 use tilework_abi::cq::status::{Kernel, word};
 use tilework_abi::cq::tiles::{GoSender, Part, QueueTiles, Queues};
 use tilework_abi::l1::{MemoryMap, sync};
-use tilework_abi::msg::RUN_DONE;
+use tilework_abi::msg::{RUN_DONE, RUN_GO};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{self, Processor};
 use tilework_cq::DispatchCommand;
@@ -61,6 +61,9 @@ pub(crate) struct Lane<'a> {
     pub batch: &'a [Running],
 }
 
+/// Words of L1, by tile and address.
+pub(crate) type Looked = BTreeMap<(NocXy, L1Addr), u32>;
+
 /// Everything that a report needs. Of two queues it speaks of one ([`Scene::about`]).
 #[derive(Clone)]
 pub(crate) struct Scene<'a> {
@@ -71,6 +74,8 @@ pub(crate) struct Scene<'a> {
     pub map: &'a MemoryMap,
     /// The chip's inner state, when the link can show it.
     pub chip: Option<&'a dyn Inspect>,
+    /// What was read of L1 through windows otherwise.
+    pub looked: &'a Looked,
     pub l1: &'a Allocator<L1Addr>,
     pub firmware: &'a [FirmwareImage; 5],
     pub cq_kernels: &'a CqKernels,
@@ -186,7 +191,8 @@ impl<'a> Scene<'a> {
 
     /// A word of a tile's L1 as it is now.
     fn peek(&self, tile: NocXy, address: L1Addr) -> Option<u32> {
-        let l1 = self.chip?.l1(tile)?;
+        let Some(chip) = self.chip else { return self.looked.get(&(tile, address)).copied() };
+        let l1 = chip.l1(tile)?;
         let bytes = l1.get(address.get() as usize..)?.first_chunk()?;
         Some(u32::from_le_bytes(*bytes))
     }
@@ -479,7 +485,23 @@ impl<'a> Scene<'a> {
     /// The report about a run that was ended while it went on.
     pub(crate) fn budget(&self, cycles: u64, interrupted: bool) -> BudgetReport {
         let busy = self.chip.map(|chip| self.busy(&chip.busy()));
-        BudgetReport { cycles, interrupted, busy, queue: self.blamed().queue_view() }
+        let mailboxes = if self.chip.is_none() { self.mailboxes() } else { Vec::new() };
+        BudgetReport { cycles, interrupted, busy, mailboxes, queue: self.blamed().queue_view() }
+    }
+
+    /// What the tiles of the program that is being run say, those that say the same together.
+    fn mailboxes(&self) -> Vec<Mailboxes> {
+        let mut groups: BTreeMap<(bool, u8, Vec<Processor>), Vec<NocXy>> = BTreeMap::new();
+        for &tile in self.running().into_iter().flat_map(|running| &running.layout.cores) {
+            let Some(signal) = self.go_signal(tile) else { continue };
+            let mut cores: Vec<Processor> = match signal {
+                RUN_GO => self.kernels_of(tile).into_iter().filter(|&core| !self.has_returned(tile, core)).collect(),
+                _ => Vec::new(),
+            };
+            cores.sort_by_key(|&core| (core == Processor::Brisc, core));
+            groups.entry((signal == RUN_DONE, signal, cores)).or_default().push(tile);
+        }
+        groups.into_iter().map(|((_, signal, running), tiles)| Mailboxes { tiles, signal, running }).collect()
     }
 
     /// What all cores do, of a chip that can be looked into.

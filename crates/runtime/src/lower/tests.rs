@@ -7,6 +7,7 @@ use crate::memory::Allocator;
 use crate::program::{CircularBuffer, Cores, Role, UniqueArgs};
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
+use tilework_abi::cq::layout::QueueId;
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::MODE_DEV;
 use zerocopy::little_endian::U32;
@@ -124,7 +125,7 @@ fn the_commands_of_a_program_are_the_seeds_in_order_and_bytes() {
 fn a_timestamp_goes_to_its_slot_in_host_memory() {
     // PCIe (19,24) is 0x613; bit 24 becomes bit 60 of the address. Slot 3 of the timestamps at
     // 0x46000100.
-    let bytes = timestamp(QueueId::FIRST, 3).to_bytes().unwrap();
+    let bytes = timestamp(QueueId::FIRST.region_noc_base(), 3).to_bytes().unwrap();
     assert_eq!(bytes, hex("12 00 0000 13060001 30010046 00000000"));
 }
 

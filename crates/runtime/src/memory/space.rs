@@ -12,6 +12,7 @@ use super::{
 };
 use crate::device::l1_banks;
 use crate::trace::CallSite;
+use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::{Board, DRAM_BANK_BYTES};
@@ -83,7 +84,23 @@ pub struct MemorySpace {
     pub(super) journal: Journal,
 }
 
+/// System memory of a host region that the device sees at `base`.
+fn system_at(base: u64) -> Range<u64> {
+    base + u64::from(host::SYSTEM.offset())..base + u64::from(host::SYSTEM.end())
+}
+
+fn system_memory(range: Range<u64>) -> Allocator<u64> {
+    Allocator::new("system memory", range, PCIE_ALIGN.into())
+}
+
 impl MemorySpace {
+    /// Says that the device sees the host region at `base`. Before anything is allocated there.
+    pub(crate) fn place_system(&mut self, base: u64) {
+        if !self.system.is_empty() {
+            self.system = system_memory(system_at(base));
+        }
+    }
+
     /// The memory of `board` under fast dispatch and firmware with `map`, all free.
     pub fn new(board: Board, map: &MemoryMap) -> Self {
         Self::with(&AllocatorConfig::new(board, map))
@@ -96,8 +113,7 @@ impl MemorySpace {
         let small = end - config.l1_small_size.next_multiple_of(L1_BUFFER_ALIGN).min(end - data);
         let trace = config.trace_region_size.next_multiple_of(DRAM_ALIGN.into()).min(DRAM_BANK_BYTES - DRAM_START);
         let trace = DRAM_BANK_BYTES - trace;
-        let host = |offset: u32| u64::from(HOST_REGION_NOC_BASE + offset);
-        let system = host(host::SYSTEM.offset())..host(host::SYSTEM.end());
+        let system = system_at(HOST_REGION_NOC_BASE.into());
         let system = if config.system_memory { system } else { system.start..system.start };
         let (dram, align) = (|a, b| DramAddr::new(a)..DramAddr::new(b), u64::from(L1_BUFFER_ALIGN));
         let l1 = |a, b| L1Addr::new(a)..L1Addr::new(b);
@@ -108,7 +124,7 @@ impl MemorySpace {
             dram: Allocator::new("DRAM (each bank)", dram(DRAM_START, trace), DRAM_ALIGN.into()),
             trace: Allocator::new("trace region (each bank)", dram(trace, DRAM_BANK_BYTES), DRAM_ALIGN.into()),
             pins: Pins::default(),
-            system: Allocator::new("system memory", system, PCIE_ALIGN.into()),
+            system: system_memory(system),
             grid: CoreGrid::new(config.board),
             workers: config.workers.clone(),
             l1_banks: config.l1_banks.iter().copied().map(Bank::Core).collect(),

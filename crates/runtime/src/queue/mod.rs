@@ -32,7 +32,7 @@ use pending::{PendingList, Position};
 use port::Entries;
 use std::collections::VecDeque;
 use tilework_abi::board::Board;
-use tilework_abi::convert::usize_of;
+use tilework_abi::convert::{low32, usize_of};
 use tilework_abi::cq::completion::CompletionRange;
 use tilework_abi::cq::layout::prefetch_core::PREFETCH_Q;
 use tilework_abi::cq::layout::{QueueId, dispatch_core, host, prefetch_core};
@@ -88,6 +88,11 @@ pub struct CommandQueue {
     capture: Option<Vec<u8>>,
 }
 
+/// Low 32 bits of the address at which the device sees a host region: all that commands say of it.
+fn base_of(region: &Pinned) -> u32 {
+    low32(region.noc_address())
+}
+
 impl CommandQueue {
     /// A single queue over `region`; [`CommandQueue::initialise`] prepares the device's side.
     /// `device` is the number of its device in this process.
@@ -97,7 +102,7 @@ impl CommandQueue {
 
     /// As [`CommandQueue::new`], queue `id` of `queues`.
     pub fn of(board: Board, queues: Queues, id: QueueId, device: u64, region: Pinned, capture: bool) -> Self {
-        let completion = CompletionFifo::new(CompletionRange::new(id.region_noc_base(), host::COMPLETION));
+        let completion = CompletionFifo::new(CompletionRange::new(base_of(&region), host::COMPLETION));
         let dispatcher = |id| queues.layout().queue(id).dispatch_tile(board).encode();
         let tiles = queues.layout().queue(id);
         Self {
@@ -134,7 +139,7 @@ impl CommandQueue {
         let prefetch = Target::tile(self.issue_tile);
         // The prefetcher increments the pointer before it uses it: it starts at the end.
         card.write32(&prefetch, prefetch_core::PREFETCH_Q_RD_PTR, PREFETCH_Q.end().get())?;
-        let issue = self.id().region_noc_base() + host::ISSUE.offset();
+        let issue = self.base() + host::ISSUE.offset();
         card.write32(&prefetch, prefetch_core::PREFETCH_Q_PCIE_RD_PTR, issue)?;
         card.write(&prefetch, PREFETCH_Q.base(), &vec![0; PREFETCH_Q.size() as usize])?;
         let dispatch = Target::tile(self.tiles.completion_tile(self.board));
@@ -208,6 +213,10 @@ impl CommandQueue {
     /// The host region.
     pub fn region(&self) -> Pinned {
         self.region
+    }
+    /// Low 32 bits of the address at which the device sees the host region.
+    pub fn base(&self) -> u32 {
+        base_of(&self.region)
     }
 
     /// Puts a command into the queue, waiting for room if there is none.

@@ -1,5 +1,9 @@
-//! Numbers and structures of the requests, as in the driver's public header `ioctl.h` (tt-kmd
-//! 2.10.1). Field names are the header's.
+//! The kernel driver's interface for programs: numbers and structures of its requests, as in its
+//! public header `ioctl.h` (tt-kmd 2.10.1), and the offsets for `mmap`. Field names are the
+//! header's.
+//!
+//! Two sides share it: who is a driver for programs (the crate `kmd`), and who is such a program
+//! (the crate `tt-kmd-client`).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -201,6 +205,12 @@ pub mod lock {
 
 /// `TT_POWER_FLAG_MAX_AI_CLK`.
 pub const POWER_MAX_AI_CLOCK: u16 = 1;
+/// `TT_POWER_FLAG_MRISC_PHY_WAKEUP`.
+pub const POWER_MRISC_PHY: u16 = 1 << 1;
+/// `TT_POWER_FLAG_TENSIX_ENABLE`.
+pub const POWER_TENSIX: u16 = 1 << 2;
+/// `TT_POWER_FLAG_L2CPU_ENABLE`, the last flag.
+pub const POWER_L2CPU: u16 = 1 << 3;
 /// Flags of a power state (`TT_POWER_FLAG_ALL` of `chardev.c`).
 pub const POWER_ALL: u16 = 0x7FFF;
 /// `TT_POWER_VALIDITY`: how many flags and settings of a power state count.
