@@ -21,6 +21,7 @@ pub mod globals;
 pub mod grid;
 pub mod kernel;
 pub mod l1;
+pub mod lines;
 pub mod msg;
 pub mod noc;
 pub mod pci;

@@ -17,7 +17,7 @@ sources! {
         "Cargo.toml" "src/addr.rs" "src/address_map.rs" "src/arc.rs" "src/board.rs" "src/cb.rs"
         "src/convert.rs" "src/cq/completion.rs" "src/cq/count.rs" "src/cq/dispatch.rs" "src/cq/layout.rs"
         "src/cq/mod.rs" "src/cq/prefetch.rs" "src/cq/status.rs" "src/cq/tiles.rs" "src/cq/wire.rs" "src/edges.rs" "src/eltwise.rs"
-        "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/l1.rs" "src/lib.rs" "src/msg.rs" "src/noc.rs"
+        "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/l1.rs" "src/lib.rs" "src/lines.rs" "src/msg.rs" "src/noc.rs"
         "src/pci.rs" "src/print.rs" "src/rearrange.rs" "src/reg.rs"
         "src/reg_tile.rs" "src/simlib.rs" "src/stream.rs" "src/telemetry.rs" "src/tensix.rs"
         "src/tensix/cfg/data.rs" "src/tensix/cfg/global.rs" "src/tensix/cfg/mod.rs"

@@ -11,10 +11,10 @@ use tilework_model::ttnn::ops::fused::UnaryWithParam;
 use tilework_model::ttnn::types::NumberType;
 use tilework_ops::DType;
 
-use super::fused;
+use super::{fused, norm};
 use super::stage::{Line, Stage, aligned, spread};
 use super::tiles;
-use crate::recipe::{Planned, Recipe, Task};
+use crate::recipe::{Of, Planned, Recipe, Site, Task};
 
 /// The numbers that a step calculates with: integers of a type, or numbers.
 pub(super) fn numbers_of(dtype: DType) -> u32 {
@@ -37,6 +37,13 @@ fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
     }
     let step = Step::new(Function::Typecast).of(slot, 0, 0).to(slot);
     Ok(Some(Line::new(step, [tiles::format(from)?, tiles::format(to)?])))
+}
+
+/// Adds a program that makes the same numbers in another element type, of tiles.
+pub(super) fn cast_to(recipe: &mut Recipe, from: Of<'_>, to: Of<'_>, site: &Site) -> Result<(), String> {
+    let lines = cast(0, from.spec.dtype(), to.spec.dtype())?.into_iter().collect();
+    recipe.stages.push(norm::rows("typecast", (from, to), Vec::new(), lines, site)?);
+    Ok(())
 }
 
 /// A recipe of one stage: all operands to slots, spread; `body`; slot 0 to the result, cast from

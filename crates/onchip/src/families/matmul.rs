@@ -15,7 +15,7 @@ use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, Uni
 
 use super::edges::Edge;
 use super::rearrange::{Part, strides};
-use super::stage::Line;
+use super::stage::{Line, aligned};
 use super::tiles::{self, DST_TILES, WIDE_DST_TILES};
 use super::{eltwise, norm};
 use crate::grid::{Rectangle, divisor, word};
@@ -181,8 +181,40 @@ pub(super) fn transposed(of: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result
     Ok(turned)
 }
 
-/// The programs of a product.
-fn multiply(
+/// The batches of a product, if operands have other ones or none.
+fn spread([a, b]: [&[usize]; 2]) -> Option<Vec<usize>> {
+    let batches = |dims: &[usize], rank: usize| aligned(&dims[..dims.len().saturating_sub(2)], rank);
+    let rank = a.len().max(b.len()).saturating_sub(2);
+    let (first, second) = (batches(a, rank), batches(b, rank));
+    // One matrix is multiplied by all of the first operand.
+    if first == second || second.iter().all(|&n| n == 1) || a.len() < 2 || b.len() < 2 {
+        return None;
+    }
+    Some(first.iter().zip(&second).map(|(&a, &b)| if a == 1 { b } else { a }).collect())
+}
+
+/// A tensor with these batches, in a scratch tensor.
+fn repeated(of: Of<'_>, batches: &[usize], recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+    let source = of.spec.logical_shape();
+    let (outer, matrix) = source.split_at(source.len() - 2);
+    let own: Vec<usize> = aligned(outer, batches.len()).into_iter().chain(matrix.iter().copied()).collect();
+    let dims: Vec<usize> = batches.iter().chain(matrix).copied().collect();
+    let mut steps = strides(&own);
+    for k in 0..batches.len() {
+        if own[k] != dims[k] {
+            steps[k] = 0;
+        }
+    }
+    if own.iter().zip(&dims).any(|(own, all)| own != all && *own != 1) {
+        return Err("batches that do not fit".into());
+    }
+    let made = recipe.tiles(&dims, of.spec.dtype())?;
+    recipe.rearrange(vec![Part::whole(of, 0, &dims, &steps)], 0, made.of(), site)?;
+    Ok(made)
+}
+
+/// Adds the programs of a product.
+pub(super) fn multiply(
     recipe: &mut Recipe,
     [a, b]: [Of<'_>; 2],
     y: Of<'_>,
@@ -190,6 +222,11 @@ fn multiply(
     site: &Site,
 ) -> Result<(), String> {
     let logical = [a.spec.logical_shape(), b.spec.logical_shape()];
+    if let Some(batches) = spread(logical) {
+        let a = repeated(a, &batches, recipe, site)?;
+        let b = repeated(b, &batches, recipe, site)?;
+        return multiply(recipe, [a.of(), b.of()], y, config, site);
+    }
     let shape = shape(logical, [tiles::in_dram(a.spec)?, tiles::in_dram(b.spec)?])?;
     tiles::in_dram(y.spec)?;
     // The product goes through the inner dimension in whole tiles.
@@ -199,12 +236,72 @@ fn multiply(
         // Elements of a block share an exponent with those beside them in the tile.
         recipe.clear(b, Edge::Columns, site)?;
     }
-    recipe.stages.extend(product_of(shape, [a, b, y], config, site)?);
-    Ok(())
+    recipe.product(shape, [a, b, y], config, site)
 }
 
-/// The programs of a product of tensors whose tiles are matrices of this shape.
-pub(super) fn product_of(
+impl Recipe {
+    /// Adds the programs of a product of tensors whose tiles are matrices of this shape, with zeros
+    /// where the inner dimension goes on in the tiles.
+    ///
+    /// The matrix unit takes the upper ten bits of the mantissa of each element of float32. For a
+    /// result in float32 such operands are divided into these and the rest, and all but the
+    /// products of both rests are added.
+    pub(super) fn product(
+        &mut self,
+        shape: Shape,
+        [a, b, y]: [Of<'_>; 3],
+        config: Option<&DeviceComputeKernelConfig>,
+        site: &Site,
+    ) -> Result<(), String> {
+        let whole = |of: Of<'_>| of.spec.dtype() == DType::F32;
+        if !whole(y) || !(whole(a) || whole(b)) {
+            self.stages.extend(product_of(shape, [a, b, y], config, site)?);
+            return Ok(());
+        }
+        let mut halves = |of| if whole(of) { self.halves(of, site).map(Some) } else { Ok(None) };
+        let (a_halves, b_halves) = (halves(a)?, halves(b)?);
+        let (a_upper, a_rest) = split(a, a_halves.as_ref());
+        let (b_upper, b_rest) = split(b, b_halves.as_ref());
+        let pairs = [Some((a_upper, b_upper)), a_rest.map(|rest| (rest, b_upper)), b_rest.map(|rest| (a_upper, rest))];
+        let mut sums = Vec::new();
+        for (a, b) in pairs.into_iter().flatten() {
+            let made = self.tiles(y.spec.logical_shape(), DType::F32)?;
+            self.stages.extend(product_of(shape, [a, b, made.of()], config, site)?);
+            sums.push(made);
+        }
+        let [first, others @ ..] = &sums[..] else { return Ok(()) };
+        let others = others.iter().map(|made| (made.of(), vec![norm::two(Function::Add, 0, 1)])).collect();
+        self.stages.push(norm::rows("matmul-sum", (first.of(), y), others, Vec::new(), site)?);
+        Ok(())
+    }
+
+    /// What SrcA and SrcB hold of numbers in float32, and the rest: `x (2^13 + 1)` rounded, less
+    /// what that is more than `x`, has the upper eleven bits (Veltkamp's division).
+    fn halves(&mut self, of: Of<'_>, site: &Site) -> Result<[Made; 2], String> {
+        let copy = |from: u32, to: u32| Line::plain(Step::new(Function::Copy).of(from, 0, 0).to(to));
+        let mut upper = vec![copy(0, 1), norm::one(Function::Scale, 1, 8193.0), copy(1, 2)];
+        upper.extend([norm::two(Function::Subtract, 2, 0), norm::two(Function::Subtract, 1, 2)]);
+        let mut rest = upper.clone();
+        upper.push(copy(1, 0));
+        rest.push(norm::two(Function::Subtract, 0, 1));
+        let dims = of.spec.logical_shape();
+        let mut half = |name, lines| {
+            let made = self.tiles(dims, DType::F32)?;
+            self.stages.push(norm::rows(name, (of, made.of()), Vec::new(), lines, site)?);
+            Ok::<_, String>(made)
+        };
+        Ok([half("matmul-upper", upper)?, half("matmul-rest", rest)?])
+    }
+}
+
+/// An operand, or its upper half and its rest.
+fn split<'s>(of: Of<'s>, halves: Option<&'s [Made; 2]>) -> (Of<'s>, Option<Of<'s>>) {
+    halves.map_or((of, None), |[upper, rest]| (upper.of(), Some(rest.of())))
+}
+
+/// The programs of a product of tensors whose tiles are matrices of this shape, with what SrcA and
+/// SrcB hold of the elements.
+fn product_of(
     shape: Shape,
     [a, b, y]: [Of<'_>; 3],
     config: Option<&DeviceComputeKernelConfig>,

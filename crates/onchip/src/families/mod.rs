@@ -1,16 +1,23 @@
 //! Families of operations: from an operation and its tensors to a recipe, a module for each.
 
+mod adapted;
+mod attention;
+mod batch;
 mod conv;
 mod edges;
 mod eltwise;
 mod fused;
+mod lines;
 mod matmul;
 mod movement;
 mod norm;
+mod pool;
 mod rearrange;
 mod reduction;
 mod stage;
 mod tiles;
+mod weights;
+mod window;
 
 use tilework_model::ttnn::Op;
 use tilework_model::ttnn::ops::creation::NamedFullOpType;
@@ -21,8 +28,21 @@ use crate::recipe::{Planned, Task};
 
 /// The recipe of an operation, or why there is none.
 pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
+    let of_family = |task: &Task<'_>| of_family(op, task);
+    of_family(task).or_else(|why| adapted::plan(task, of_family).map_err(|_| why))
+}
+
+/// The recipe of an operation on tensors in a form that its family takes.
+fn of_family(op: &Op, task: &Task<'_>) -> Planned {
     match op {
+        Op::Conv1d(op) => conv::conv1d(op, task),
         Op::Conv2d(op) => conv::conv2d(op, task),
+        Op::Conv3d(op) => conv::conv3d(op, task),
+        Op::ConvTranspose2d(op) => conv::transposed(op, task),
+        Op::PrepareConv2dBias(op) => weights::prepare_bias(op, task),
+        Op::PrepareConv2dWeights(op) => weights::prepare_weights(op, task),
+        Op::PrepareConvTranspose2dBias(op) => weights::prepare_transposed_bias(op, task),
+        Op::PrepareConvTranspose2dWeights(op) => weights::prepare_transposed(op, task),
         Op::Linear(op) => matmul::linear(op, task),
         Op::Matmul(op) => matmul::matmul(op, task),
         Op::EltwiseBinary(op) => eltwise::binary(op, task),
@@ -34,11 +54,28 @@ pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
         Op::Arange(op) => eltwise::arange(op, task),
         Op::Full(op) => movement::full(fill(&op.fill_value), task),
         Op::NamedFull(op) => movement::full(Fill::Float(f32::from(u8::from(op.kind == NamedFullOpType::Ones))), task),
+        Op::ChunkedScaledDotProductAttention(op) => attention::chunked(op, task),
+        Op::PagedScaledDotProductAttentionDecode(op) => attention::paged_decode(op, task),
+        Op::ScaledDotProductAttention(op) => attention::attention(op, task),
+        Op::ScaledDotProductAttentionDecode(op) => attention::decode(op, task),
+        Op::BatchNormInference(op) => batch::inference(op, task),
+        Op::BatchNormTraining(op) => batch::training(op, task),
+        Op::GroupNorm(op) => batch::group_norm(op, task),
         Op::LayerNorm(op) => norm::layer_norm(op, task),
         Op::RMSNorm(op) => norm::rms_norm(op, task),
         Op::Softmax(op) => norm::softmax(op, task),
         Op::Reduction(op) => reduction::reduction(op, task),
         Op::ReductionProd(op) => reduction::prod(op, task),
+        Op::ReductionArgMax(op) => lines::arg_max(op, task),
+        Op::Sort(op) => lines::sort(op, task),
+        Op::TopK(op) => lines::top_k(op, task),
+        Op::CumSum(op) => lines::cumulative_sum(op, task),
+        Op::CumProd(op) => lines::cumulative_product(op, task),
+        Op::Cumulative(op) => lines::cumulative(op, task),
+        Op::Scatter(op) => lines::scatter(op, task),
+        Op::Pool2d(op) => pool::pool2d(op, task),
+        Op::GlobalAvgPool2d(op) => pool::global_average(op, task),
+        Op::Upsample(op) => pool::upsample(op, task),
         Op::Typecast(_) => eltwise::typecast(task),
         Op::Concat(op) => movement::concat(op, task),
         Op::Embedding(_) => movement::embedding(task),

@@ -5,10 +5,10 @@ use tilework_abi::addr::PageCount;
 use tilework_abi::rearrange::{BOXES, DIMS, arg, index, memory, of_box};
 use tilework_abi::tensix::Processor;
 use tilework_ops::DType;
-use tilework_runtime::memory::{BufferType, TensorMemoryLayout};
 use tilework_runtime::tensor::{Layout, Tensor, TensorSpec};
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
+use super::tiles;
 use crate::grid::share;
 use crate::recipe::{At, Build, Of, Planned, Recipe, Site, Task, Which};
 
@@ -28,10 +28,9 @@ pub(super) struct Part<'s> {
     pub(super) strides: Vec<i64>,
     /// How many elements further on each of the index's numbers is.
     step: i64,
+    /// Along which dimension of the result the part is moved by the index's first number.
+    moved: Option<usize>,
 }
-
-/// No box is moved by the index's number.
-const NOT_MOVED: u32 = 0;
 
 /// Numbers of another tensor that parts take: for each of their elements the one `base + sum of
 /// strides[k] * (i[k] - low[k])` in row-major order.
@@ -47,7 +46,7 @@ impl<'s> Part<'s> {
     /// Between two corners.
     pub(super) fn between(from: Of<'s>, base: i64, [low, high]: [&[usize]; 2], strides: &[i64]) -> Self {
         let (low, high, strides) = (low.to_vec(), high.to_vec(), strides.to_vec());
-        Self { from, base, low, high, strides, step: 0 }
+        Self { from, base, low, high, strides, step: 0, moved: None }
     }
 
     /// A whole result of these dimensions, whose elements lie so in the tensor.
@@ -63,6 +62,11 @@ impl<'s> Part<'s> {
     /// With elements that are further on by the index's numbers times `step`.
     pub(super) fn by(self, step: i64) -> Self {
         Self { step, ..self }
+    }
+
+    /// Moved along a dimension of the result by the index's first number.
+    pub(super) fn moved(self, along: usize) -> Self {
+        Self { moved: Some(along), ..self }
     }
 }
 
@@ -86,13 +90,7 @@ struct Side {
 
 impl Side {
     fn of(spec: &TensorSpec) -> Result<Self, String> {
-        let memory = spec.memory();
-        if memory.memory_layout != TensorMemoryLayout::Interleaved {
-            return Err("a sharded tensor".into());
-        }
-        if memory.buffer_type != BufferType::Dram {
-            return Err("a tensor in L1".into());
-        }
+        tiles::interleaved(spec)?;
         let tiles = match spec.layout() {
             Layout::RowMajor => false,
             Layout::TILE => true,
@@ -233,7 +231,9 @@ fn corners(part: &Part<'_>) -> Vec<u32> {
     words.extend(narrow(&part.low, 0));
     words.extend(narrow(&part.high, 1));
     words.extend(wrapped(&part.strides));
-    words.extend([part.step as u32, NOT_MOVED]);
+    // The kernel has all dimensions, and counts them from one: zero is none.
+    let moves = part.moved.map_or(0, |along| DIMS - part.low.len() + along + 1);
+    words.extend([part.step as u32, moves as u32]);
     words
 }
 
