@@ -35,7 +35,11 @@ fn coarse(of: &TensorRef, seed: u64) -> Tensor {
 
 fn elements() -> impl Strategy<Value = DataType> {
     prop_oneof![
-        Just(DataType::BFloat16), Just(DataType::Float32), Just(DataType::Int32), Just(DataType::UInt16), Just(DataType::UInt8)
+        Just(DataType::BFloat16),
+        Just(DataType::Float32),
+        Just(DataType::Int32),
+        Just(DataType::UInt16),
+        Just(DataType::UInt8)
     ]
 }
 
@@ -147,11 +151,15 @@ fn tokens_of_a_large_vocabulary() {
     let input = tensor(1, DataType::BFloat16, &[1, 2, 50_000]);
     let most = tensor(2, DataType::UInt32, &[1, 2]);
     let outs = [tensor(3, DataType::BFloat16, &[1, 2, 40]), tensor(4, DataType::UInt32, &[1, 2, 40])];
-    let largest = ReductionArgMaxOp {
-        input: input.clone(), out: most.clone(), dim: Some(-1), keep_dim: false, memcfg: None
-    };
+    let largest =
+        ReductionArgMaxOp { input: input.clone(), out: most.clone(), dim: Some(-1), keep_dim: false, memcfg: None };
     let first = TopKOp {
-        input_tensor: input.clone(), k: 40, dim: -1, largest: true, sorted: true, memcfg: None,
+        input_tensor: input.clone(),
+        k: 40,
+        dim: -1,
+        largest: true,
+        sorted: true,
+        memcfg: None,
         outputs: list(&[&outs[0], &outs[1]]),
     };
     let shape = Shape::new([1, 2, 50_000]).unwrap();

@@ -27,9 +27,14 @@ const UNSEEN: f32 = -1e30;
 enum Seen<'s> {
     All,
     /// Those up to their own position, which is their number; at most so many.
-    Before { window: Option<usize> },
+    Before {
+        window: Option<usize>,
+    },
     /// Those up to a position for each of the batch.
-    Upto { positions: Of<'s>, window: Option<usize> },
+    Upto {
+        positions: Of<'s>,
+        window: Option<usize>,
+    },
 }
 
 /// Query, key and value, with what is known of them.

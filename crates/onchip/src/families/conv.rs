@@ -112,7 +112,14 @@ impl<'o> Conv<'o> {
 
     /// Windows of a padded image, one behind the other, each with its elements in order of the
     /// dimensions and then channels; in rows of a part of a window, or in tiles of whole ones.
-    fn windows(&self, from: Of<'_>, wide: usize, tiled: bool, recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+    fn windows(
+        &self,
+        from: Of<'_>,
+        wide: usize,
+        tiled: bool,
+        recipe: &mut Recipe,
+        site: &Site,
+    ) -> Result<Made, String> {
         let ([depth, rows, columns], [deep, high, across]) = (self.axes, self.canvas);
         let dtype = from.spec.dtype();
         let planes = self.batch * deep;
@@ -168,14 +175,7 @@ impl<'o> Conv<'o> {
     }
 
     /// The same of an image that a recipe makes.
-    fn of_image(
-        &self,
-        mut recipe: Recipe,
-        input: Of<'_>,
-        weights: Weights,
-        bias: bool,
-        task: &Task<'_>,
-    ) -> Planned {
+    fn of_image(&self, mut recipe: Recipe, input: Of<'_>, weights: Weights, bias: bool, task: &Task<'_>) -> Planned {
         let (result, site) = (task.result()?, task.site);
         let count = |of: &Of<'_>| of.spec.logical_shape().iter().product::<usize>();
         let image = self.axes.iter().map(|axis| axis.length).product::<usize>();
@@ -394,19 +394,12 @@ pub(super) fn transposed(op: &ConvTranspose2dOp, task: &Task<'_>) -> Planned {
         let output = ((lengths[k] - 1) * stride[k] + reach + extra[k] + 1).checked_sub(before[k] + after[k]);
         let output = output.filter(|&n| n > 0).ok_or("padding that leaves nothing")?;
         let length = lengths[k] * stride[k];
-        axes[k + 1] = Axis {
-            length,
-            kernel: kernel[k],
-            dilation: dilation[k],
-            stride: 1,
-            before: 0,
-            after: 0,
-            output,
-        };
+        axes[k + 1] = Axis { length, kernel: kernel[k], dilation: dilation[k], stride: 1, before: 0, after: 0, output };
         (canvas[k + 1], begin[k + 1]) = (output + reach, reach as i64 - before[k] as i64);
     }
     let (after, rounded) = configured(op.conv2d_config.as_ref())?;
-    let [batch, channels, out, groups] = [op.batch_size, op.in_channels, op.out_channels, op.groups].map(|n| n as usize);
+    let [batch, channels, out, groups] =
+        [op.batch_size, op.in_channels, op.out_channels, op.groups].map(|n| n as usize);
     if groups == 0 || !channels.is_multiple_of(groups) || !out.is_multiple_of(groups) {
         return Err("groups that do not divide the channels".into());
     }

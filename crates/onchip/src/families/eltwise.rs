@@ -11,9 +11,9 @@ use tilework_model::ttnn::ops::fused::UnaryWithParam;
 use tilework_model::ttnn::types::NumberType;
 use tilework_ops::DType;
 
-use super::{fused, norm};
 use super::stage::{Line, Stage, aligned, spread};
 use super::tiles;
+use super::{fused, norm};
 use crate::recipe::{Of, Planned, Recipe, Site, Task};
 
 /// The numbers that a step calculates with: integers of a type, or numbers.
@@ -49,6 +49,11 @@ pub(super) fn cast_to(recipe: &mut Recipe, from: Of<'_>, to: Of<'_>, site: &Site
 /// A recipe of one stage: all operands to slots, spread; `body`; slot 0 to the result, cast from
 /// type `made`.
 pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, made: DType) -> Planned {
+    stage_of(name, task, body, made, false)
+}
+
+/// The same; `wide`, if steps need float32 between them whatever the tensors have.
+fn stage_of(name: &'static str, task: &Task<'_>, body: Vec<Line>, made: DType, wide: bool) -> Planned {
     let result = task.result()?;
     let space: Vec<usize> = result.spec.logical_shape().to_vec();
     let mut lines = Vec::new();
@@ -67,7 +72,7 @@ pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, ma
         result,
         lines,
         counts: None,
-        wide: false,
+        wide,
         space: space.into_iter().map(|length| (length, false)).collect(),
         each: false,
     };
@@ -108,6 +113,14 @@ pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
     use EltwiseBinaryOpType as T;
     use Function as F;
     let activations = [&op.input_tensor_a_activations, &op.input_tensor_b_activations, &op.activations];
+    if let [a, b] = task.operands
+        && a.dtype() == b.dtype()
+        && is_integer(a.dtype())
+        && activations.iter().all(|list| list.is_empty())
+        && let Some(lines) = of_integers(op.kind, numbers_of(a.dtype()))
+    {
+        return one_stage("binary", task, lines, a.dtype());
+    }
     let functions = match op.kind {
         T::Add => [Some(F::Add), Some(F::IntegerAdd)],
         T::Subtract => [Some(F::Subtract), Some(F::IntegerSubtract)],
@@ -127,6 +140,71 @@ pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
     of_two(functions, activations, task)
 }
 
+/// Functions of integers that take several steps: quotients, of which those by zero are the largest
+/// number with the sign of the dividend, and truth values.
+fn of_integers(kind: EltwiseBinaryOpType, numbers: u32) -> Option<Vec<Line>> {
+    use EltwiseBinaryOpType as T;
+    use Function as F;
+    let step = |function| Step::new(function).integers(numbers);
+    let two = |function, a, b, to| Line::plain(step(function).of(a, b, 0).to(to));
+    let one = |function, a| Line::plain(step(function).of(a, 0, 0).to(a));
+    let fill = |slot, number| Line::new(step(F::IntegerFill).of(slot, 0, 0).to(slot), [number, 0]);
+    let truth =
+        |join| vec![fill(2, 0), two(F::IntegerNotEqual, 0, 2, 0), two(F::IntegerNotEqual, 1, 2, 1), two(join, 0, 1, 0)];
+    match kind {
+        T::LogicalAnd => Some(truth(F::And)),
+        T::LogicalOr => Some(truth(F::Or)),
+        T::LogicalXor => Some(truth(F::Xor)),
+        T::Divide if numbers == integer::INT32 => Some(vec![
+            fill(2, 0),
+            two(F::IntegerGreater, 0, 2, 3),
+            two(F::IntegerLess, 0, 2, 2),
+            two(F::IntegerSubtract, 3, 2, 3),
+            fill(2, i32::MAX as u32),
+            two(F::IntegerMultiply, 3, 2, 3),
+            fill(2, 0),
+            two(F::IntegerEqual, 1, 2, 2),
+            one(F::IntegerNegative, 2),
+            two(F::And, 3, 2, 3),
+            one(F::Not, 2),
+            two(F::IntegerDivide, 0, 1, 0),
+            two(F::And, 0, 2, 0),
+            two(F::Or, 0, 3, 0),
+        ]),
+        _ => None,
+    }
+}
+
+/// The angle of a point whose ordinate is in slot 0 and whose abscissa is in slot 1.
+fn angle() -> Vec<Line> {
+    use Function as F;
+    let two = |function, a, b, to| Line::plain(Step::new(function).of(a, b, 0).to(to));
+    let one = |function, a, to| Line::plain(Step::new(function).of(a, 0, 0).to(to));
+    let with = |function, a, number: f32| Line::new(Step::new(function).of(a, 0, 0).to(a), [number.to_bits(), 0]);
+    let half = std::f32::consts::PI;
+    vec![
+        two(F::Divide, 0, 1, 2),
+        one(F::Atan, 2, 2),
+        with(F::Fill, 3, 0.0),
+        // On the axis there is no quotient of zeros.
+        Line::plain(Step::new(F::Where).of(0, 2, 3).to(2)),
+        one(F::IsNegative, 0, 0),
+        with(F::Scale, 0, -2.0 * half),
+        with(F::Shift, 0, half),
+        one(F::IsNegative, 1, 1),
+        two(F::Multiply, 0, 1, 0),
+        two(F::Add, 0, 2, 0),
+    ]
+}
+
+pub(super) fn atan2(task: &Task<'_>) -> Planned {
+    let dtype = common(task)?;
+    if is_integer(dtype) {
+        return Err(format!("the function of elements of type {}", dtype.name()));
+    }
+    stage_of("atan2", task, angle(), DType::F32, true)
+}
+
 pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -> Planned {
     use EltwiseBinaryCompositeOpType as T;
     use Function as F;
@@ -136,6 +214,7 @@ pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -
         T::Minimum => [Some(F::Min), Some(F::IntegerMin)],
         T::Remainder => [Some(F::Remainder), Some(F::IntegerModulus)],
         T::Pow => [Some(F::Power), None],
+        T::Atan2 if activations.iter().all(|list| list.is_empty()) => return atan2(task),
         T::Atan2 => [None, None],
         T::BitwiseAnd => [None, Some(F::And)],
         T::BitwiseOr => [None, Some(F::Or)],
@@ -201,6 +280,8 @@ pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
             T::Neg => F::IntegerNegative,
             T::Abs => F::IntegerAbs,
             T::BitwiseNot => F::Not,
+            T::LogicalNot => return against_zero(F::IntegerEqual, operand.dtype(), task),
+            T::Relu => return against_zero(F::IntegerMax, operand.dtype(), task),
             _ => return Err(format!("the function of elements of type {}", operand.dtype().name())),
         };
         let step = Step::new(function).integers(numbers_of(operand.dtype()));
@@ -241,13 +322,70 @@ pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
         T::Acos => plain(F::Acos),
         T::Asin => plain(F::Asin),
         T::Round => plain(F::Round),
-        T::Mish | T::Asinh => return Err("no device program for this function".into()),
+        T::Mish => return stage_of("unary", task, mish(), operand.dtype(), true),
+        T::Asinh => return stage_of("unary", task, asinh(), operand.dtype(), true),
     };
     of_one("unary", lines, task)
 }
 
+/// A function of integers and zero.
+fn against_zero(function: Function, dtype: DType, task: &Task<'_>) -> Planned {
+    let step = |function| Step::new(function).integers(numbers_of(dtype));
+    let zero = Line::new(step(Function::IntegerFill).of(1, 0, 0).to(1), [0, 0]);
+    one_stage("unary", task, vec![zero, Line::plain(step(function).of(0, 1, 0).to(0))], dtype)
+}
+
+/// `x tanh(log(1 + e^x))`, which is `x n / (n + 2)` with `n = e^x (e^x + 2)`. From 20 on the
+/// quotient is one.
+fn mish() -> Vec<Line> {
+    use Function as F;
+    let two = |function, a, b, to| Line::plain(Step::new(function).of(a, b, 0).to(to));
+    let one = |function, a, to| Line::plain(Step::new(function).of(a, 0, 0).to(to));
+    let with =
+        |function, a, numbers: [f32; 2]| Line::new(Step::new(function).of(a, 0, 0).to(a), numbers.map(f32::to_bits));
+    vec![
+        one(F::Copy, 0, 1),
+        with(F::Clamp, 1, [-80.0, 20.0]),
+        one(F::Exp, 1, 1),
+        one(F::Copy, 1, 2),
+        with(F::Shift, 2, [2.0, 0.0]),
+        two(F::Multiply, 1, 2, 1),
+        one(F::Copy, 1, 2),
+        with(F::Shift, 2, [2.0, 0.0]),
+        two(F::Divide, 1, 2, 1),
+        two(F::Multiply, 0, 1, 0),
+    ]
+}
+
+/// The inverse of the hyperbolic sine: `log(1 + a + a^2 / (1 + sqrt(1 + a^2)))` of the magnitude,
+/// with the sign.
+fn asinh() -> Vec<Line> {
+    use Function as F;
+    let two = |function, a, b, to| Line::plain(Step::new(function).of(a, b, 0).to(to));
+    let one = |function, a, to| Line::plain(Step::new(function).of(a, 0, 0).to(to));
+    let shift = |a| Line::new(Step::new(F::Shift).of(a, 0, 0).to(a), [1.0_f32.to_bits(), 0]);
+    vec![
+        one(F::Copy, 0, 1),
+        one(F::Abs, 1, 1),
+        one(F::Copy, 1, 2),
+        one(F::Square, 2, 2),
+        one(F::Copy, 2, 3),
+        shift(3),
+        one(F::Sqrt, 3, 3),
+        shift(3),
+        two(F::Divide, 2, 3, 2),
+        two(F::Add, 1, 2, 1),
+        one(F::Log1p, 1, 1),
+        one(F::Sign, 0, 0),
+        two(F::Multiply, 0, 1, 0),
+    ]
+}
+
 pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> Planned {
     use EltwiseUnaryCompositeOpType as T;
+    if let (T::ClampTensor, [operand, low, high]) = (op.kind, task.operands) {
+        return between(operand.dtype(), [low.dtype(), high.dtype()], task);
+    }
     if let [operand] = task.operands
         && is_integer(operand.dtype())
     {
@@ -260,9 +398,21 @@ pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> 
             let bound = |number: &NumberType| number.as_f64() as f32;
             with(Function::Clamp, [bound(&by.min), bound(&by.max)])
         }
-        _ => return Err("bounds that are tensors".into()),
+        _ => return Err("bounds that are not given".into()),
     };
     of_one("unary", lines, task)
+}
+
+/// Elements between those of two other tensors.
+fn between(dtype: DType, bounds: [DType; 2], task: &Task<'_>) -> Planned {
+    let functions = match is_integer(dtype) {
+        true if bounds != [dtype; 2] => return Err(format!("bounds of other types than {}", dtype.name())),
+        true => [Function::IntegerMax, Function::IntegerMin],
+        false if bounds.iter().any(|&bound| is_integer(bound)) => return Err("bounds that are integers".into()),
+        false => [Function::Max, Function::Min],
+    };
+    let step = |(function, other)| Line::plain(Step::new(function).of(0, other, 0).to(0).integers(numbers_of(dtype)));
+    one_stage("clamp", task, [(functions[0], 1), (functions[1], 2)].map(step).to_vec(), dtype)
 }
 
 /// Integers between two bounds.

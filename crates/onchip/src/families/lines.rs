@@ -201,10 +201,8 @@ fn program(
         .unique_args(ArgSet::Brisc, own(0))
         .common_args(ArgSet::Brisc, common(0));
     if each == 2 {
-        program = program
-            .circular_buffer(cb(1))
-            .unique_args(ArgSet::Ncrisc, own(1))
-            .common_args(ArgSet::Ncrisc, common(1));
+        program =
+            program.circular_buffer(cb(1)).unique_args(ArgSet::Ncrisc, own(1)).common_args(ArgSet::Ncrisc, common(1));
     }
     Ok(program)
 }
@@ -370,4 +368,3 @@ pub(super) fn scatter(op: &ScatterOp, task: &Task<'_>) -> Planned {
     recipe.of_lines(values.of(), axis, result, task.site)?;
     Ok(recipe)
 }
-

@@ -239,69 +239,9 @@ pub(super) fn multiply(
     recipe.product(shape, [a, b, y], config, site)
 }
 
-impl Recipe {
-    /// Adds the programs of a product of tensors whose tiles are matrices of this shape, with zeros
-    /// where the inner dimension goes on in the tiles.
-    ///
-    /// The matrix unit takes the upper ten bits of the mantissa of each element of float32. For a
-    /// result in float32 such operands are divided into these and the rest, and all but the
-    /// products of both rests are added.
-    pub(super) fn product(
-        &mut self,
-        shape: Shape,
-        [a, b, y]: [Of<'_>; 3],
-        config: Option<&DeviceComputeKernelConfig>,
-        site: &Site,
-    ) -> Result<(), String> {
-        let whole = |of: Of<'_>| of.spec.dtype() == DType::F32;
-        if !whole(y) || !(whole(a) || whole(b)) {
-            self.stages.extend(product_of(shape, [a, b, y], config, site)?);
-            return Ok(());
-        }
-        let mut halves = |of| if whole(of) { self.halves(of, site).map(Some) } else { Ok(None) };
-        let (a_halves, b_halves) = (halves(a)?, halves(b)?);
-        let (a_upper, a_rest) = split(a, a_halves.as_ref());
-        let (b_upper, b_rest) = split(b, b_halves.as_ref());
-        let pairs = [Some((a_upper, b_upper)), a_rest.map(|rest| (rest, b_upper)), b_rest.map(|rest| (a_upper, rest))];
-        let mut sums = Vec::new();
-        for (a, b) in pairs.into_iter().flatten() {
-            let made = self.tiles(y.spec.logical_shape(), DType::F32)?;
-            self.stages.extend(product_of(shape, [a, b, made.of()], config, site)?);
-            sums.push(made);
-        }
-        let [first, others @ ..] = &sums[..] else { return Ok(()) };
-        let others = others.iter().map(|made| (made.of(), vec![norm::two(Function::Add, 0, 1)])).collect();
-        self.stages.push(norm::rows("matmul-sum", (first.of(), y), others, Vec::new(), site)?);
-        Ok(())
-    }
-
-    /// What SrcA and SrcB hold of numbers in float32, and the rest: `x (2^13 + 1)` rounded, less
-    /// what that is more than `x`, has the upper eleven bits (Veltkamp's division).
-    fn halves(&mut self, of: Of<'_>, site: &Site) -> Result<[Made; 2], String> {
-        let copy = |from: u32, to: u32| Line::plain(Step::new(Function::Copy).of(from, 0, 0).to(to));
-        let mut upper = vec![copy(0, 1), norm::one(Function::Scale, 1, 8193.0), copy(1, 2)];
-        upper.extend([norm::two(Function::Subtract, 2, 0), norm::two(Function::Subtract, 1, 2)]);
-        let mut rest = upper.clone();
-        upper.push(copy(1, 0));
-        rest.push(norm::two(Function::Subtract, 0, 1));
-        let dims = of.spec.logical_shape();
-        let mut half = |name, lines| {
-            let made = self.tiles(dims, DType::F32)?;
-            self.stages.push(norm::rows(name, (of, made.of()), Vec::new(), lines, site)?);
-            Ok::<_, String>(made)
-        };
-        Ok([half("matmul-upper", upper)?, half("matmul-rest", rest)?])
-    }
-}
-
-/// An operand, or its upper half and its rest.
-fn split<'s>(of: Of<'s>, halves: Option<&'s [Made; 2]>) -> (Of<'s>, Option<Of<'s>>) {
-    halves.map_or((of, None), |[upper, rest]| (upper.of(), Some(rest.of())))
-}
-
 /// The programs of a product of tensors whose tiles are matrices of this shape, with what SrcA and
 /// SrcB hold of the elements.
-fn product_of(
+pub(super) fn product_of(
     shape: Shape,
     [a, b, y]: [Of<'_>; 3],
     config: Option<&DeviceComputeKernelConfig>,

@@ -3,17 +3,22 @@
 mod adapted;
 mod attention;
 mod batch;
+mod caches;
 mod conv;
 mod edges;
 mod eltwise;
+mod exact;
 mod fused;
+mod heads;
 mod lines;
 mod matmul;
 mod movement;
 mod norm;
+mod places;
 mod pool;
 mod rearrange;
 mod reduction;
+mod rows;
 mod stage;
 mod tiles;
 mod weights;
@@ -46,6 +51,7 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::Linear(op) => matmul::linear(op, task),
         Op::Matmul(op) => matmul::matmul(op, task),
         Op::EltwiseBinary(op) => eltwise::binary(op, task),
+        Op::EltwiseBinaryAtan2(_) => eltwise::atan2(task),
         Op::EltwiseBinaryComposite(op) => eltwise::binary_composite(op, task),
         Op::EltwiseBinaryCompositeScalar(op) => eltwise::binary_scalar(op, task),
         Op::EltwiseTernaryWhere(op) => eltwise::select(op, task),
@@ -58,6 +64,19 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::PagedScaledDotProductAttentionDecode(op) => attention::paged_decode(op, task),
         Op::ScaledDotProductAttention(op) => attention::attention(op, task),
         Op::ScaledDotProductAttentionDecode(op) => attention::decode(op, task),
+        Op::ConcatenateHeads(_) | Op::NLPConcatHeads(_) => heads::joined(task),
+        Op::NLPConcatHeadsDecode(op) => heads::joined_decode(op, task),
+        Op::NLPCreateQKVHeadsDecode(op) => heads::create_decode(op, task),
+        Op::SplitQueryKeyValueAndSplitHeads(op) => heads::split(op, task),
+        Op::RotaryEmbedding(op) => heads::rotary(op, task),
+        Op::RotaryEmbeddingLlama(op) => heads::rotary_llama(op, task),
+        Op::FillCache(op) => caches::fill(op, task),
+        Op::UpdateCache(op) => caches::update(op, task),
+        Op::PagedFillCache(op) => caches::paged_fill(op, task),
+        Op::PagedUpdateCache(op) => caches::paged_update(op, task),
+        Op::RowsGather(op) => rows::gather(op, task),
+        Op::RowsScatter(op) => rows::scatter(op, task),
+        Op::EmbeddingBackward(op) => rows::embedding_backward(op, task),
         Op::BatchNormInference(op) => batch::inference(op, task),
         Op::BatchNormTraining(op) => batch::training(op, task),
         Op::GroupNorm(op) => batch::group_norm(op, task),
@@ -77,6 +96,7 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::GlobalAvgPool2d(op) => pool::global_average(op, task),
         Op::Upsample(op) => pool::upsample(op, task),
         Op::Typecast(_) => eltwise::typecast(task),
+        Op::BitcastConvert(_) => movement::bits(task),
         Op::Concat(op) => movement::concat(op, task),
         Op::Embedding(_) => movement::embedding(task),
         Op::Gather(op) => movement::gather(op, task),

@@ -6,6 +6,7 @@ use tilework_model::ttnn::ops::data_movement::{
     ConcatOp, GatherOp, PadOp, PermuteOp, RepeatInterleaveOp, RepeatOp, SliceOp, SliceOpParams, TransposeOp,
 };
 use tilework_ops::{DType, Fill, Shape, Tensor};
+use tilework_runtime::tensor::{TensorDesc, TensorSpec};
 
 use super::rearrange::{self, Index, Part, strides};
 use crate::recipe::{Made, Of, Planned, Recipe, Site, Task};
@@ -18,6 +19,20 @@ pub(super) fn same_elements(task: &Task<'_>) -> Planned {
         return Err("another number of elements".into());
     }
     rearrange::plan(vec![Part::in_order(task.operand(0)?, result.logical_shape())], 0, task)
+}
+
+/// The bits of elements as elements of another type of the same size.
+pub(super) fn bits(task: &Task<'_>) -> Planned {
+    let (input, result) = (task.operand(0)?, task.result()?);
+    let (from, to) = (input.spec.dtype(), result.spec.dtype());
+    if from.bytes().is_none() || from.bytes() != to.bytes() {
+        return Err(format!("the bits of {} as {}", from.name(), to.name()));
+    }
+    let desc = TensorDesc::new(input.spec.logical_shape().to_vec()).dtype(to).layout(input.spec.layout());
+    let spec = TensorSpec::new(&desc).map_err(|e| e.to_string())?;
+    let mut recipe = Recipe::default();
+    recipe.same_elements(Of { which: input.which, spec: &spec }, result, task.site)?;
+    Ok(recipe)
 }
 
 /// The dimension that a number means.

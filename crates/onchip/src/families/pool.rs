@@ -75,7 +75,14 @@ fn taps(images: &Images, input: Of<'_>, fill: u32, recipe: &mut Recipe, site: &S
 }
 
 /// What a pool makes of windows, still with a dimension for each of theirs.
-fn folded(windows: Of<'_>, by: By, scale: Option<f32>, to: DType, recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+fn folded(
+    windows: Of<'_>,
+    by: By,
+    scale: Option<f32>,
+    to: DType,
+    recipe: &mut Recipe,
+    site: &Site,
+) -> Result<Made, String> {
     let dims = windows.spec.logical_shape();
     let reduced = vec![true, true, false, false, false, false];
     let made = recipe.tiles(&reduction::kept(dims, &reduced), to)?;
@@ -237,11 +244,7 @@ fn between(
             false => (&here, &behind, at),
         };
         let made = recipe.tiles(&dims, to)?;
-        let by = vec![
-            one(Function::Scale, 0, 1.0 - weight),
-            one(Function::Scale, 1, weight),
-            two(Function::Add, 0, 1),
-        ];
+        let by = vec![one(Function::Scale, 0, 1.0 - weight), one(Function::Scale, 1, weight), two(Function::Add, 0, 1)];
         let others = vec![(high.of(), by)];
         recipe.stages.push(norm::rows("between", (low.of(), made.of()), others, Vec::new(), site)?);
         places.push(made);

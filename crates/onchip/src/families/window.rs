@@ -27,8 +27,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// A dimension of an image, all of which is one window after the other.
-    pub(super) const ONE: Self =
-        Self { length: 1, kernel: 1, dilation: 1, stride: 1, before: 0, after: 0, output: 1 };
+    pub(super) const ONE: Self = Self { length: 1, kernel: 1, dilation: 1, stride: 1, before: 0, after: 0, output: 1 };
 
     /// With as many windows as fit; `ceil` counts a last one that begins inside but does not fit.
     ///

@@ -18,7 +18,8 @@ use tilework_sim::{Chip, ChipConfig};
 
 pub(crate) const BF16: Tolerance = Tolerance::BFLOAT16;
 /// What approximations of the vector unit leave of float32.
-pub(crate) const F32: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
+pub(crate) const F32: Tolerance =
+    Tolerance { rtol: 1e-4, atol: 1e-4, all_close: false, pcc: Some(0.9999), of_range: Some(1e-4) };
 /// A block's steps are 1/128 to 1/64 of its largest element: the roundings of operands and of a
 /// result may differ by two of them.
 pub(crate) const BLOCKS: Tolerance = Tolerance { of_range: Some(4e-2), ..Tolerance::BFLOAT16 };
