@@ -94,7 +94,7 @@ proptest! {
         let mask = tensor(4, data_type, &[one(batch, mask_of[0]), one(heads, mask_of[1]), one(queries, mask_of[2]), keys]);
         let masked = which == 2;
         let op = ScaledDotProductAttentionOp {
-            query: q.clone(), key: k.clone(), value: v.clone(), is_causal: matches!(which, 1 | 3),
+            query: q.clone(), key: k.clone(), value: v.clone(), is_causal: which == 1 || (which == 3 && mask_of[0]),
             attention_mask: masked.then(|| mask.clone()), scale: (which == 2).then_some(0.3),
             sliding_window_size: (which == 3).then_some(5), attention_sink: None, out: out.clone(), memcfg: None,
         };

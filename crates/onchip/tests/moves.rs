@@ -3,7 +3,7 @@
 
 mod chip;
 
-use chip::common::build::{list, tensor};
+use chip::common::build::{binary, list, tensor};
 use chip::{BLOCKS, array, floats, lengths, numbers, rows, same, same_of, same_on, tolerance};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
@@ -13,12 +13,13 @@ use tilework_model::ttnn::ops::attention::{
     ConcatenateHeadsOp, NLPConcatHeadsDecodeOp, NLPCreateQKVHeadsDecodeOp, RotaryEmbeddingLlamaOp, RotaryEmbeddingOp,
     SplitQueryKeyValueAndSplitHeadsOp,
 };
+use tilework_model::ttnn::ops::creation::ArangeOp;
 use tilework_model::ttnn::ops::data_movement::{
     ConcatOp, PermuteOp, RepeatInterleaveOp, RepeatOp, RowsGatherOp, RowsScatterOp, ScatterReduceType,
     SliceDynamicOpParams, SliceOp, SliceOpParams, SliceOpType,
 };
 use tilework_model::ttnn::ops::eltwise::{
-    EltwiseBinaryAtan2Op, EltwiseBinaryAtan2OpType, EltwiseUnaryOp, EltwiseUnaryOpType,
+    EltwiseBinaryAtan2Op, EltwiseBinaryAtan2OpType, EltwiseBinaryOpType, EltwiseUnaryOp, EltwiseUnaryOpType,
 };
 use tilework_model::ttnn::ops::embedding::EmbeddingBackwardOp;
 use tilework_model::ttnn::ops::kv_cache::{FillCacheOp, PagedFillCacheOp, PagedUpdateCacheOp, UpdateCacheOp};
@@ -208,6 +209,42 @@ proptest! {
             let op = EltwiseUnaryOp { kind, input: a.clone(), memory_config: None, out: out.clone(), params: None };
             same(Op::EltwiseUnary(op), &[&a], &out, tolerance(data_type));
         }
+        let of = |id| tensor(id, DataType::Int32, &dims);
+        let (a, b, out) = (of(1), of(2), of(3));
+        let less = |of: &TensorRef, seed, by: i64| {
+            let numbers: Vec<i64> = numbers(of, 100, seed).to_i64().iter().map(|n| n % (2 * by) - by).collect();
+            whole(of, &numbers)
+        };
+        let values = || vec![less(&a, 1, 50), less(&b, 2, 3)];
+        for kind in [EltwiseBinaryOpType::Divide, EltwiseBinaryOpType::LogicalAnd, EltwiseBinaryOpType::LogicalXor] {
+            same_of(vec![binary(kind, &a, &b, &out).op], &[&a, &b], &values, &[&out], Tolerance::EXACT);
+        }
+        for kind in [EltwiseUnaryOpType::Sign, EltwiseUnaryOpType::LogicalNot, EltwiseUnaryOpType::Relu] {
+            let op = EltwiseUnaryOp { kind, input: a.clone(), memory_config: None, out: out.clone(), params: None };
+            same_of(vec![Op::EltwiseUnary(op)], &[&a], &|| vec![less(&a, 1, 50)], &[&out], Tolerance::EXACT);
+        }
+    }
+
+    #[test]
+    fn numbers_in_steps(count in 1..9000_i32, start in -5..5_i32, step in 1..9_i32, data_type in floats()) {
+        for (start, step) in [(start as f32, step as f32), (start as f32 / 2.0, step as f32 / 8.0)] {
+            let out = tensor(1, data_type, &[count]);
+            let end = start + step * count as f32;
+            let op = ArangeOp {
+                device: None, start, end, step, dtype: Some(data_type), layout: None, memcfg: None, out: out.clone()
+            };
+            same(Op::Arange(op), &[], &out, tolerance(data_type));
+        }
+    }
+
+    #[test]
+    fn seven_dimensions(dims in prop::array::uniform7(1..5_i32)) {
+        let input = tensor(1, DataType::Float32, &dims);
+        let permutation = vec![0_i64, 1, 2, 5, 6, 3, 4];
+        let turned: Vec<i32> = permutation.iter().map(|&k| dims[k as usize]).collect();
+        let out = tensor(2, DataType::Float32, &turned);
+        let op = PermuteOp { input: input.clone(), permutation, memory_config: None, pad_value: 0.0, out: out.clone() };
+        same(Op::Permute(op), &[&input], &out, Tolerance::EXACT);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! cache, and of either to pages.
 //!
 //! With fewer key than query heads, the queries of all heads that a key head serves are rows of one
-//! matrix. What queries do not see is a term of the scores: copies of a line that has zeros and then
-//! very small numbers, each row a place further on.
+//! matrix. What queries do not see is a term of the scores: copies of a line that has zeros and
+//! then very small numbers, each row a place further on.
 
 use tilework_abi::eltwise::Function;
 use tilework_model::ttnn::ops::attention::{
@@ -29,6 +29,10 @@ enum Seen<'s> {
     /// Those up to their own position, which is their number; at most so many.
     Before {
         window: Option<usize>,
+    },
+    /// Half as many to either side of their own position.
+    Around {
+        window: usize,
     },
     /// Those up to a position for each of the batch.
     Upto {
@@ -91,7 +95,7 @@ impl<'s> Attention<'s> {
     fn plan(self, mut recipe: Recipe, task: &Task<'_>) -> Planned {
         let (result, site) = (task.result()?, task.site);
         let count: usize = result.spec.logical_shape().iter().product();
-        if count != self.batch * self.heads * self.queries * self.value_depth {
+        if count == 0 || count != self.batch * self.heads * self.queries * self.value_depth {
             return Err("a result of other sides".into());
         }
         for of in [self.query, self.key, self.value, result] {
@@ -134,7 +138,14 @@ impl<'s> Attention<'s> {
         }
         match self.seen {
             Seen::All => {}
-            Seen::Before { window } => masks.push((self.before(window, recipe, site)?, 1.0)),
+            Seen::Before { window } => {
+                let from = window.map_or(0, |window| self.queries.saturating_sub(window));
+                masks.push((self.near([from, self.queries], recipe, site)?, 1.0));
+            }
+            Seen::Around { window } => {
+                let (from, to) = ((self.queries - 1).saturating_sub(window / 2), self.queries + window / 2);
+                masks.push((self.near([from, to], recipe, site)?, 1.0));
+            }
             Seen::Upto { positions, window } => masks.push((self.upto(positions, window, recipe, site)?, 1.0)),
         }
         let made = recipe.tiles(scores.of().spec.logical_shape(), DType::F32)?;
@@ -171,8 +182,8 @@ impl<'s> Attention<'s> {
         self.rows_of(mask, 0, (&dims, &[step(0), of_keys, step(1), step(2), step(3)]), recipe, site)
     }
 
-    /// A mask of `[batch or 1, key heads or 1, shared, queries, keys]` from elements of a tensor, as
-    /// rows of the scores.
+    /// A mask of `[batch or 1, key heads or 1, shared, queries, keys]` from elements of a tensor,
+    /// as rows of the scores.
     fn rows_of(
         &self,
         from: Of<'_>,
@@ -205,12 +216,10 @@ impl<'s> Attention<'s> {
         Ok(made)
     }
 
-    /// Query `i` sees key `j` if that is not behind it, and in the window.
-    fn before(&self, window: Option<usize>, recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+    /// Query `i` sees key `j` if `j - i`, counted from the last query, is in a range.
+    fn near(&self, seen: [usize; 2], recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
         let (queries, keys) = (self.queries, self.keys);
-        // Its place in the line is j - i, counted from the last query.
-        let from = window.map_or(0, |window| queries.saturating_sub(window));
-        let line = self.line(queries + keys - 1, [from, queries], recipe, site)?;
+        let line = self.line(queries + keys - 1, seen, recipe, site)?;
         let dims = [1, 1, self.shared(), queries, keys];
         self.rows_of(line.of(), queries as i64 - 1, (&dims, &[0, 0, 0, -1, 1]), recipe, site)
     }
@@ -262,8 +271,8 @@ pub(super) fn attention(op: &ScaledDotProductAttentionOp, task: &Task<'_>) -> Pl
     }
     let window = op.sliding_window_size.map(|n| n as usize);
     of.seen = match (window, op.is_causal, op.attention_mask.is_some()) {
-        (Some(_), false, _) => return Err("a window to both sides".into()),
-        (Some(_), true, _) if of.queries > of.keys => return Err("queries that see no key".into()),
+        (Some(_), ..) if of.queries > of.keys => return Err("queries that see no key".into()),
+        (Some(window), false, _) => Seen::Around { window },
         (window, true, mask) if window.is_some() || !mask => Seen::Before { window },
         _ => Seen::All,
     };

@@ -13,7 +13,7 @@ use tilework_ops::DType;
 
 use super::stage::{Line, Stage, aligned, spread};
 use super::tiles;
-use super::{fused, norm};
+use super::{composed, fused, norm};
 use crate::recipe::{Of, Planned, Recipe, Site, Task};
 
 /// The numbers that a step calculates with: integers of a type, or numbers.
@@ -31,7 +31,7 @@ pub(super) fn is_integer(dtype: DType) -> bool {
 }
 
 /// A cast of a slot, if the types differ in more than their precision.
-fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
+pub(super) fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
     if from == to || (!is_integer(from) && !is_integer(to)) {
         return Ok(None);
     }
@@ -117,7 +117,17 @@ pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
         && a.dtype() == b.dtype()
         && is_integer(a.dtype())
         && activations.iter().all(|list| list.is_empty())
-        && let Some(lines) = of_integers(op.kind, numbers_of(a.dtype()))
+        && a.dtype() == DType::I32
+        && task.results.iter().all(|result| result.dtype() == DType::I32)
+        && op.kind == T::Divide
+    {
+        return composed::quotients(task);
+    }
+    if let [a, b] = task.operands
+        && a.dtype() == b.dtype()
+        && is_integer(a.dtype())
+        && activations.iter().all(|list| list.is_empty())
+        && let Some(lines) = composed::of_integers(op.kind, numbers_of(a.dtype()))
     {
         return one_stage("binary", task, lines, a.dtype());
     }
@@ -140,69 +150,12 @@ pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
     of_two(functions, activations, task)
 }
 
-/// Functions of integers that take several steps: quotients, of which those by zero are the largest
-/// number with the sign of the dividend, and truth values.
-fn of_integers(kind: EltwiseBinaryOpType, numbers: u32) -> Option<Vec<Line>> {
-    use EltwiseBinaryOpType as T;
-    use Function as F;
-    let step = |function| Step::new(function).integers(numbers);
-    let two = |function, a, b, to| Line::plain(step(function).of(a, b, 0).to(to));
-    let one = |function, a| Line::plain(step(function).of(a, 0, 0).to(a));
-    let fill = |slot, number| Line::new(step(F::IntegerFill).of(slot, 0, 0).to(slot), [number, 0]);
-    let truth =
-        |join| vec![fill(2, 0), two(F::IntegerNotEqual, 0, 2, 0), two(F::IntegerNotEqual, 1, 2, 1), two(join, 0, 1, 0)];
-    match kind {
-        T::LogicalAnd => Some(truth(F::And)),
-        T::LogicalOr => Some(truth(F::Or)),
-        T::LogicalXor => Some(truth(F::Xor)),
-        T::Divide if numbers == integer::INT32 => Some(vec![
-            fill(2, 0),
-            two(F::IntegerGreater, 0, 2, 3),
-            two(F::IntegerLess, 0, 2, 2),
-            two(F::IntegerSubtract, 3, 2, 3),
-            fill(2, i32::MAX as u32),
-            two(F::IntegerMultiply, 3, 2, 3),
-            fill(2, 0),
-            two(F::IntegerEqual, 1, 2, 2),
-            one(F::IntegerNegative, 2),
-            two(F::And, 3, 2, 3),
-            one(F::Not, 2),
-            two(F::IntegerDivide, 0, 1, 0),
-            two(F::And, 0, 2, 0),
-            two(F::Or, 0, 3, 0),
-        ]),
-        _ => None,
-    }
-}
-
-/// The angle of a point whose ordinate is in slot 0 and whose abscissa is in slot 1.
-fn angle() -> Vec<Line> {
-    use Function as F;
-    let two = |function, a, b, to| Line::plain(Step::new(function).of(a, b, 0).to(to));
-    let one = |function, a, to| Line::plain(Step::new(function).of(a, 0, 0).to(to));
-    let with = |function, a, number: f32| Line::new(Step::new(function).of(a, 0, 0).to(a), [number.to_bits(), 0]);
-    let half = std::f32::consts::PI;
-    vec![
-        two(F::Divide, 0, 1, 2),
-        one(F::Atan, 2, 2),
-        with(F::Fill, 3, 0.0),
-        // On the axis there is no quotient of zeros.
-        Line::plain(Step::new(F::Where).of(0, 2, 3).to(2)),
-        one(F::IsNegative, 0, 0),
-        with(F::Scale, 0, -2.0 * half),
-        with(F::Shift, 0, half),
-        one(F::IsNegative, 1, 1),
-        two(F::Multiply, 0, 1, 0),
-        two(F::Add, 0, 2, 0),
-    ]
-}
-
 pub(super) fn atan2(task: &Task<'_>) -> Planned {
     let dtype = common(task)?;
     if is_integer(dtype) {
         return Err(format!("the function of elements of type {}", dtype.name()));
     }
-    stage_of("atan2", task, angle(), DType::F32, true)
+    stage_of("atan2", task, composed::angle(), DType::F32, true)
 }
 
 pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -> Planned {
@@ -267,7 +220,7 @@ fn plain(function: Function) -> Vec<Line> {
     vec![Line::plain(Step::new(function))]
 }
 
-fn with(function: Function, numbers: [f32; 2]) -> Vec<Line> {
+pub(super) fn with(function: Function, numbers: [f32; 2]) -> Vec<Line> {
     vec![Line::new(Step::new(function), numbers.map(f32::to_bits))]
 }
 
@@ -281,6 +234,7 @@ pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
             T::Abs => F::IntegerAbs,
             T::BitwiseNot => F::Not,
             T::LogicalNot => return against_zero(F::IntegerEqual, operand.dtype(), task),
+            T::Sign => return composed::integer_sign(operand.dtype(), task),
             T::Relu => return against_zero(F::IntegerMax, operand.dtype(), task),
             _ => return Err(format!("the function of elements of type {}", operand.dtype().name())),
         };
@@ -322,8 +276,8 @@ pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
         T::Acos => plain(F::Acos),
         T::Asin => plain(F::Asin),
         T::Round => plain(F::Round),
-        T::Mish => return stage_of("unary", task, mish(), operand.dtype(), true),
-        T::Asinh => return stage_of("unary", task, asinh(), operand.dtype(), true),
+        T::Mish => return stage_of("unary", task, composed::mish(), operand.dtype(), true),
+        T::Asinh => return stage_of("unary", task, composed::asinh(), operand.dtype(), true),
     };
     of_one("unary", lines, task)
 }
@@ -333,52 +287,6 @@ fn against_zero(function: Function, dtype: DType, task: &Task<'_>) -> Planned {
     let step = |function| Step::new(function).integers(numbers_of(dtype));
     let zero = Line::new(step(Function::IntegerFill).of(1, 0, 0).to(1), [0, 0]);
     one_stage("unary", task, vec![zero, Line::plain(step(function).of(0, 1, 0).to(0))], dtype)
-}
-
-/// `x tanh(log(1 + e^x))`, which is `x n / (n + 2)` with `n = e^x (e^x + 2)`. From 20 on the
-/// quotient is one.
-fn mish() -> Vec<Line> {
-    use Function as F;
-    let two = |function, a, b, to| Line::plain(Step::new(function).of(a, b, 0).to(to));
-    let one = |function, a, to| Line::plain(Step::new(function).of(a, 0, 0).to(to));
-    let with =
-        |function, a, numbers: [f32; 2]| Line::new(Step::new(function).of(a, 0, 0).to(a), numbers.map(f32::to_bits));
-    vec![
-        one(F::Copy, 0, 1),
-        with(F::Clamp, 1, [-80.0, 20.0]),
-        one(F::Exp, 1, 1),
-        one(F::Copy, 1, 2),
-        with(F::Shift, 2, [2.0, 0.0]),
-        two(F::Multiply, 1, 2, 1),
-        one(F::Copy, 1, 2),
-        with(F::Shift, 2, [2.0, 0.0]),
-        two(F::Divide, 1, 2, 1),
-        two(F::Multiply, 0, 1, 0),
-    ]
-}
-
-/// The inverse of the hyperbolic sine: `log(1 + a + a^2 / (1 + sqrt(1 + a^2)))` of the magnitude,
-/// with the sign.
-fn asinh() -> Vec<Line> {
-    use Function as F;
-    let two = |function, a, b, to| Line::plain(Step::new(function).of(a, b, 0).to(to));
-    let one = |function, a, to| Line::plain(Step::new(function).of(a, 0, 0).to(to));
-    let shift = |a| Line::new(Step::new(F::Shift).of(a, 0, 0).to(a), [1.0_f32.to_bits(), 0]);
-    vec![
-        one(F::Copy, 0, 1),
-        one(F::Abs, 1, 1),
-        one(F::Copy, 1, 2),
-        one(F::Square, 2, 2),
-        one(F::Copy, 2, 3),
-        shift(3),
-        one(F::Sqrt, 3, 3),
-        shift(3),
-        two(F::Divide, 2, 3, 2),
-        two(F::Add, 1, 2, 1),
-        one(F::Log1p, 1, 1),
-        one(F::Sign, 0, 0),
-        two(F::Multiply, 0, 1, 0),
-    ]
 }
 
 pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> Planned {
@@ -442,8 +350,14 @@ pub(super) fn arange(op: &ArangeOp, task: &Task<'_>) -> Planned {
         return Err("more than one row".into());
     }
     let whole = |number: f32| number.fract() == 0.0 && number.abs() < 16_777_216.0;
-    if !whole(op.start) || !whole(op.step) {
-        return Err("numbers that are not whole".into());
+    let all_whole = whole(op.start) && whole(op.step);
+    let columns = dims[dims.len() - 1];
+    if !all_whole || columns.div_ceil(32) > task.site.workers.len() {
+        return if all_whole || !is_integer(result.spec.dtype()) {
+            composed::counted(op, columns, task)
+        } else {
+            Err("integers of numbers that are not whole".into())
+        };
     }
     let integers = |function| Step::new(function).integers(integer::INT32);
     let fill = |number: f32| Line::new(integers(Function::IntegerFill).of(1, 0, 0).to(1), [number as i32 as u32, 0]);

@@ -2,10 +2,10 @@
 //!
 //! The matrix unit takes ten bits of each element, and adds up products in groups of eight along
 //! the inner dimension with ten bits behind the point of the largest of them
-//! (`docs/kernels.md`, precision). So elements are divided into ten bits and the rest. What the rest
-//! adds may be rounded so. Of the upper halves each group gets one product only: the inner dimension
-//! is gone through eight times, each time with every eighth column of the first operand and zeros
-//! between them. Groups, then, are added up in float32.
+//! (`docs/kernels.md`, precision). So elements are divided into ten bits and the rest. What the
+//! rest adds may be rounded so. Of the upper halves each group gets one product only: the inner
+//! dimension is gone through eight times, each time with every eighth column of the first operand
+//! and zeros between them. Groups, then, are added up in float32.
 
 use tilework_abi::eltwise::{Function, Step};
 use tilework_model::ttnn::ops::fused::DeviceComputeKernelConfig;

@@ -4,6 +4,7 @@ mod adapted;
 mod attention;
 mod batch;
 mod caches;
+mod composed;
 mod conv;
 mod edges;
 mod eltwise;
@@ -58,6 +59,7 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::EltwiseUnary(op) => eltwise::unary(op, task),
         Op::EltwiseUnaryComposite(op) => eltwise::unary_composite(op, task),
         Op::Arange(op) => eltwise::arange(op, task),
+        Op::Empty(_) => movement::full(Fill::Float(0.0), task),
         Op::Full(op) => movement::full(fill(&op.fill_value), task),
         Op::NamedFull(op) => movement::full(Fill::Float(f32::from(u8::from(op.kind == NamedFullOpType::Ones))), task),
         Op::ChunkedScaledDotProductAttention(op) => attention::chunked(op, task),

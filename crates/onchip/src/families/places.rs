@@ -62,8 +62,8 @@ impl Recipe {
         Ok(made)
     }
 
-    /// Which row each of `rows` places has at last, if rows from number `rows + 1` on are written to
-    /// `places`, one after the other. What is written to place `rows` is left out.
+    /// Which row each of `rows` places has at last, if rows from number `rows + 1` on are written
+    /// to `places`, one after the other. What is written to place `rows` is left out.
     pub(super) fn rows_at_last(&mut self, rows: usize, places: Of<'_>, site: &Site) -> Result<Made, String> {
         let count = places.spec.logical_shape().iter().product();
         let line = self.rows(&[1, count], places.spec.dtype())?;

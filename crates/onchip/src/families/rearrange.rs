@@ -34,6 +34,7 @@ pub(super) struct Part<'s> {
 
 /// Numbers of another tensor that parts take: for each of their elements the one `base + sum of
 /// strides[k] * (i[k] - low[k])` in row-major order.
+#[derive(Clone, Debug)]
 pub(super) struct Index<'s> {
     pub(super) from: Of<'s>,
     pub(super) base: i64,
@@ -162,16 +163,43 @@ impl Recipe {
     }
 }
 
+/// Dimensions with two neighbours as one, where all parts have them whole and go through them in
+/// order, as does the index; the last `kept` stay as they are.
+fn fewer(dims: &mut Vec<usize>, parts: &mut [Part<'_>], mut by: Option<&mut Index<'_>>, kept: usize) -> bool {
+    let whole = |part: &Part<'_>, k: usize| part.moved.is_none() && part.low[k] == 0 && part.high[k] == dims[k];
+    let in_order = |steps: &[i64], k: usize| steps[k] == steps[k + 1] * dims[k + 1] as i64;
+    let together = |k: &usize| {
+        let k = *k;
+        let of_part = |part: &Part<'_>| whole(part, k) && whole(part, k + 1) && in_order(&part.strides, k);
+        parts.iter().all(of_part) && by.as_ref().is_none_or(|by| in_order(&by.strides, k))
+    };
+    let Some(k) = (0..dims.len().saturating_sub(kept + 1)).find(together) else { return false };
+    dims[k] *= dims.remove(k + 1);
+    for part in parts {
+        part.low.remove(k + 1);
+        part.high.remove(k + 1);
+        part.high[k] = dims[k];
+        part.strides.remove(k);
+    }
+    if let Some(by) = &mut by {
+        by.strides.remove(k);
+    }
+    true
+}
+
 /// The program for a tensor of parts of others; elsewhere it has `fill`.
 fn stage(
-    parts: Vec<Part<'_>>,
+    mut parts: Vec<Part<'_>>,
     fill: u32,
     by: Option<&Index<'_>>,
     target: Of<'_>,
     site: &Site,
 ) -> Result<Build, String> {
     let Of { which, spec: result } = target;
-    let dims = result.logical_shape().to_vec();
+    let mut dims = result.logical_shape().to_vec();
+    let mut by = by.cloned();
+    let kept = if result.layout() == Layout::RowMajor { 1 } else { 2 };
+    while dims.len() > DIMS && fewer(&mut dims, &mut parts, by.as_mut(), kept) {}
     if dims.len() > DIMS {
         return Err(format!("more than {DIMS} dimensions"));
     }
@@ -194,7 +222,7 @@ fn stage(
     let pages = result.pages() as u32;
     let slot = sides.iter().map(|side| side.page.next_multiple_of(64)).max().unwrap_or(64);
     let budget = MEMORY.min(site.l1 / 2);
-    let by = by.map(Numbers::of).transpose()?;
+    let by = by.as_ref().map(Numbers::of).transpose()?;
     let bytes = move |slots| memory(out.page, slots, slot, by.as_ref().map_or(0, |by| by.side.page));
     let slots = (0..=SLOTS.ilog2()).rev().map(|n| 1 << n).find(|&slots| bytes(slots) <= budget);
     let slots = slots.ok_or_else(|| format!("pages of {} bytes", slot.max(out.page)))?;

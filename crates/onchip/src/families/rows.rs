@@ -1,5 +1,5 @@
-//! Windows of rows at places that an index of several dimensions names: taken, or written and folded
-//! with what is there. Gradients of tables are written so, too.
+//! Windows of rows at places that an index of several dimensions names: taken, or written and
+//! folded with what is there. Gradients of tables are written so, too.
 //!
 //! What places mean is said where host arithmetic has these operations
 //! (`tilework_engine`, lowering of rows): a window that is taken is moved so that it fits, one that
