@@ -102,7 +102,10 @@ impl<'o> Conv<'o> {
             let (column, row) = (3, 4);
             (low[column], high[column], dims[column]) = (low[3] * wide, high[3] * wide, dims[3] * wide);
             steps[column] = 1;
-            (low.truncate(row), high.truncate(row), dims.truncate(row), steps.truncate(row));
+            for list in [&mut low, &mut high, &mut dims] {
+                list.truncate(row);
+            }
+            steps.truncate(row);
         }
         let made = recipe.rows(&dims, from.spec.dtype())?;
         let part = Part::between(from, base, [&low, &high], &steps);

@@ -71,12 +71,12 @@ impl Windows {
         let dimensions = self.sizes.len();
         let of_rows = strides(&self.sizes);
         let mut sum: Option<Made> = None;
-        for k in 0..dimensions {
+        for (k, &stride) in of_rows.iter().enumerate() {
             let numbers = recipe.tiles(&[self.given, self.places], index.spec.dtype())?;
             let step = [(dimensions * self.places) as i64, 1];
             let part = Part::whole(index, (k * self.places) as i64, &[self.given, self.places], &step);
             recipe.rearrange(vec![part], 0, numbers.of(), site)?;
-            let lines = steps(self.sizes[k] - self.windows[k], of_rows[k] as usize);
+            let lines = steps(self.sizes[k] - self.windows[k], stride as usize);
             let rows = recipe.of_integers(numbers.of(), None, lines, site)?;
             sum = Some(match sum {
                 Some(sum) => recipe.of_integers(sum.of(), Some(rows.of()), join.to_vec(), site)?,
@@ -122,7 +122,8 @@ pub(super) fn gather(op: &RowsGatherOp, task: &Task<'_>) -> Planned {
         by.push(0);
     }
     dims.push(of.columns);
-    (steps.push(1), by.push(0));
+    steps.push(1);
+    by.push(0);
     if dims.iter().product::<usize>() != result.spec.logical_shape().iter().product() {
         return Err("a result of other sides".into());
     }
