@@ -241,8 +241,19 @@ impl<'o> Conv<'o> {
         let windows = self.windows(padded.of(), wide, true, recipe, site)?;
         let dims = [self.taps(), self.channels, self.out];
         let made = recipe.tiles(&dims, weight.spec.dtype())?;
-        let steps = [weights.tap, weights.channel, weights.out];
-        recipe.rearrange(vec![Part::whole(weight, weights.base, &dims, &steps)], 0, made.of(), site)?;
+        if let Some((block, step)) = weights.block {
+            // A dimension for blocks of channels first.
+            let blocks = self.channels.div_ceil(block);
+            let apart = [dims[0], blocks, block, self.out];
+            let rows = recipe.rows(&apart, weight.spec.dtype())?;
+            let steps = [weights.tap, step, weights.channel, weights.out];
+            recipe.rearrange(vec![Part::whole(weight, weights.base, &apart, &steps)], 0, rows.of(), site)?;
+            let steps = [(blocks * block * self.out) as i64, self.out as i64, 1];
+            recipe.rearrange(vec![Part::whole(rows.of(), 0, &dims, &steps)], 0, made.of(), site)?;
+        } else {
+            let steps = [weights.tap, weights.channel, weights.out];
+            recipe.rearrange(vec![Part::whole(weight, weights.base, &dims, &steps)], 0, made.of(), site)?;
+        }
         let made = self.round(made, recipe, site)?;
         let [a, b, c] = self.output();
         let sums = recipe.tiles(&[a, b, c, self.out], dtype)?;

@@ -47,6 +47,7 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::ConvTranspose2d(op) => conv::transposed(op, task),
         Op::PrepareConv2dBias(op) => weights::prepare_bias(op, task),
         Op::PrepareConv2dWeights(op) => weights::prepare_weights(op, task),
+        Op::PrepareConv3dWeights(op) => weights::prepare_volume(op, task),
         Op::PrepareConvTranspose2dBias(op) => weights::prepare_transposed_bias(op, task),
         Op::PrepareConvTranspose2dWeights(op) => weights::prepare_transposed(op, task),
         Op::Linear(op) => matmul::linear(op, task),

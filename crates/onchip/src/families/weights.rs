@@ -2,7 +2,8 @@
 //! (`tilework_ops::prepare_weights`).
 
 use tilework_model::ttnn::ops::conv::{
-    PrepareConv2dBiasOp, PrepareConv2dWeightsOp, PrepareConvTranspose2dBiasOp, PrepareConvTranspose2dWeightsOp,
+    PrepareConv2dBiasOp, PrepareConv2dWeightsOp, PrepareConv3dWeightsOp, PrepareConvTranspose2dBiasOp,
+    PrepareConvTranspose2dWeightsOp,
 };
 
 use super::rearrange::Part;
@@ -19,6 +20,8 @@ pub(super) struct Weights {
     pub(super) out: i64,
     /// From the first of a group to that of the next.
     pub(super) group: i64,
+    /// Input channels of a block, and how far blocks are from each other, if there are several.
+    pub(super) block: Option<(usize, i64)>,
 }
 
 /// Rows and columns of a prepared matrix, if it is one that has these.
@@ -35,10 +38,10 @@ pub(super) fn plain(of: Of<'_>, [out, channels, groups]: [usize; 3], kernel: &[u
     let (each, taps_step, wide) = (out / groups, taps as i64, width as i64);
     if of.spec.logical_shape() == dims || (kernel.len() == 1 && of.spec.logical_shape() == [out, width, taps, 1]) {
         let step = wide * taps_step;
-        return Ok(Weights { base: 0, tap: 1, channel: taps_step, out: step, group: step * each as i64 });
+        return Ok(Weights { base: 0, tap: 1, channel: taps_step, out: step, group: step * each as i64, block: None });
     }
     let columns = matrix(of, [taps * width, out]).ok_or("weights of other sides")?;
-    Ok(Weights { base: 0, tap: wide * columns, channel: columns, out: 1, group: each as i64 })
+    Ok(Weights { base: 0, tap: wide * columns, channel: columns, out: 1, group: each as i64, block: None })
 }
 
 /// Those of a transposed convolution, `[in, out of a group, window..]` or prepared, with the
@@ -49,15 +52,15 @@ pub(super) fn turned(of: Of<'_>, [out, channels, groups]: [usize; 3], kernel: &[
     let last = taps as i64 - 1;
     if of.spec.logical_shape() == dims {
         let (out, channel) = (taps as i64, (each * taps) as i64);
-        return Ok(Weights { base: last, tap: -1, channel, out, group: channel * width as i64 });
+        return Ok(Weights { base: last, tap: -1, channel, out, group: channel * width as i64, block: None });
     }
     let columns = matrix(of, [taps * width, out]).ok_or("weights of other sides")?;
     let tap = width as i64 * columns;
-    Ok(Weights { base: last * tap, tap: -tap, channel: columns, out: 1, group: each as i64 })
+    Ok(Weights { base: last * tap, tap: -tap, channel: columns, out: 1, group: each as i64, block: None })
 }
 
-/// Prepared ones of a convolution over volumes, in one block of channels: a row for each element of
-/// the window and channel of all groups.
+/// Prepared ones of a convolution over volumes: in blocks of channels, a row for each element of the
+/// window and channel of the block, for those of all groups.
 pub(super) fn prepared_volume(
     of: Of<'_>,
     [out, channels, _]: [usize; 3],
@@ -70,11 +73,49 @@ pub(super) fn prepared_volume(
         return None;
     }
     let aligned = rows / taps;
-    if block != 0 && block != aligned {
+    let block = if block == 0 { aligned } else { block };
+    if !aligned.is_multiple_of(block) {
         return None;
     }
-    let columns = columns as i64;
-    Some(Weights { base: 0, tap: aligned as i64 * columns, channel: columns, out: 1, group: 0 })
+    let tap = (block * columns) as i64;
+    let several = (block != aligned).then_some((block, tap * taps as i64));
+    Some(Weights { base: 0, tap, channel: columns as i64, out: 1, group: 0, block: several })
+}
+
+/// Weights `[out, in, window..]` of one group in blocks of channels, with zeros for channels up to a
+/// multiple of `alignment`.
+pub(super) fn prepare_volume(op: &PrepareConv3dWeightsOp, task: &Task<'_>) -> Planned {
+    let (from, result) = (task.operand(0)?, task.result()?);
+    let [out, channels, depth, height, across] = *from.spec.logical_shape() else {
+        return Err("weights of other sides".into());
+    };
+    let mut recipe = Recipe::default();
+    if from.spec.logical_shape() == result.spec.logical_shape() {
+        recipe.same_elements(from, result, task.site)?;
+        return Ok(recipe);
+    }
+    let taps = depth * height * across;
+    let aligned = channels.next_multiple_of((op.alignment as usize).max(1));
+    let block = if op.c_in_block == 0 { aligned } else { op.c_in_block as usize };
+    if op.groups > 1 || !aligned.is_multiple_of(block) {
+        return Err("groups, or blocks that do not divide the channels".into());
+    }
+    if result.spec.logical_shape().iter().product::<usize>() != aligned * taps * out {
+        return Err("a matrix of other sides".into());
+    }
+    let blocks = aligned / block;
+    let dims = [blocks, taps, block, out];
+    let steps = [block * taps, 1, taps, channels * taps].map(|n| n as i64);
+    let whole = channels / block;
+    let mut parts = vec![Part::between(from, 0, [&[0; 4], &[whole, taps, block, out]], &steps)];
+    if !channels.is_multiple_of(block) {
+        let corners = [[whole, 0, 0, 0], [whole + 1, taps, channels % block, out]];
+        parts.push(Part::between(from, whole as i64 * steps[0], [&corners[0], &corners[1]], &steps));
+    }
+    let made = recipe.rows(&dims, from.spec.dtype())?;
+    recipe.rearrange(parts, 0, made.of(), task.site)?;
+    recipe.same_elements(made.of(), result, task.site)?;
+    Ok(recipe)
 }
 
 /// A matrix with a row for each element of the window and channel, and zeros behind, of weights
