@@ -35,7 +35,12 @@ use crate::recipe::{Planned, Task};
 /// The recipe of an operation, or why there is none.
 pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
     let of_family = |task: &Task<'_>| of_family(op, task);
-    of_family(task).or_else(|why| adapted::plan(task, of_family).map_err(|_| why))
+    let planned = of_family(task);
+    // The bits of another form are others.
+    if matches!(op, Op::BitcastConvert(_)) {
+        return planned;
+    }
+    planned.or_else(|why| adapted::plan(task, of_family).map_err(|_| why))
 }
 
 /// The recipe of an operation on tensors in a form that its family takes.
