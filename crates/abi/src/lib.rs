@@ -22,6 +22,7 @@ pub mod grid;
 pub mod kernel;
 pub mod kmd;
 pub mod l1;
+pub mod lines;
 pub mod msg;
 pub mod noc;
 pub mod pci;

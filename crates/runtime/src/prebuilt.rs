@@ -121,6 +121,7 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("layernorm-math", prebuilt!("layernorm-math.elf").1),
     ("layernorm-pack", prebuilt!("layernorm-pack.elf").1),
     ("layernorm-unpack", prebuilt!("layernorm-unpack.elf").1),
+    ("lines", prebuilt!("lines.elf").1),
     ("matmul-math", prebuilt!("matmul-math.elf").1),
     ("matmul-pack", prebuilt!("matmul-pack.elf").1),
     ("matmul-unpack", prebuilt!("matmul-unpack.elf").1),

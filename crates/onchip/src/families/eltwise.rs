@@ -11,10 +11,10 @@ use tilework_model::ttnn::ops::fused::UnaryWithParam;
 use tilework_model::ttnn::types::NumberType;
 use tilework_ops::DType;
 
-use super::fused;
 use super::stage::{Line, Stage, aligned, spread};
 use super::tiles;
-use crate::recipe::{Planned, Recipe, Task};
+use super::{composed, fused, norm};
+use crate::recipe::{Of, Planned, Recipe, Site, Task};
 
 /// The numbers that a step calculates with: integers of a type, or numbers.
 pub(super) fn numbers_of(dtype: DType) -> u32 {
@@ -31,7 +31,7 @@ pub(super) fn is_integer(dtype: DType) -> bool {
 }
 
 /// A cast of a slot, if the types differ in more than their precision.
-fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
+pub(super) fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
     if from == to || (!is_integer(from) && !is_integer(to)) {
         return Ok(None);
     }
@@ -39,9 +39,21 @@ fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
     Ok(Some(Line::new(step, [tiles::format(from)?, tiles::format(to)?])))
 }
 
+/// Adds a program that makes the same numbers in another element type, of tiles.
+pub(super) fn cast_to(recipe: &mut Recipe, from: Of<'_>, to: Of<'_>, site: &Site) -> Result<(), String> {
+    let lines = cast(0, from.spec.dtype(), to.spec.dtype())?.into_iter().collect();
+    recipe.stages.push(norm::rows("typecast", (from, to), Vec::new(), lines, site)?);
+    Ok(())
+}
+
 /// A recipe of one stage: all operands to slots, spread; `body`; slot 0 to the result, cast from
 /// type `made`.
 pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, made: DType) -> Planned {
+    stage_of(name, task, body, made, false)
+}
+
+/// The same; `wide`, if steps need float32 between them whatever the tensors have.
+fn stage_of(name: &'static str, task: &Task<'_>, body: Vec<Line>, made: DType, wide: bool) -> Planned {
     let result = task.result()?;
     let space: Vec<usize> = result.spec.logical_shape().to_vec();
     let mut lines = Vec::new();
@@ -60,7 +72,7 @@ pub(super) fn one_stage(name: &'static str, task: &Task<'_>, body: Vec<Line>, ma
         result,
         lines,
         counts: None,
-        wide: false,
+        wide,
         space: space.into_iter().map(|length| (length, false)).collect(),
         each: false,
     };
@@ -101,6 +113,24 @@ pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
     use EltwiseBinaryOpType as T;
     use Function as F;
     let activations = [&op.input_tensor_a_activations, &op.input_tensor_b_activations, &op.activations];
+    if let [a, b] = task.operands
+        && a.dtype() == b.dtype()
+        && is_integer(a.dtype())
+        && activations.iter().all(|list| list.is_empty())
+        && a.dtype() == DType::I32
+        && task.results.iter().all(|result| result.dtype() == DType::I32)
+        && op.kind == T::Divide
+    {
+        return composed::quotients(task);
+    }
+    if let [a, b] = task.operands
+        && a.dtype() == b.dtype()
+        && is_integer(a.dtype())
+        && activations.iter().all(|list| list.is_empty())
+        && let Some(lines) = composed::of_integers(op.kind, numbers_of(a.dtype()))
+    {
+        return one_stage("binary", task, lines, a.dtype());
+    }
     let functions = match op.kind {
         T::Add => [Some(F::Add), Some(F::IntegerAdd)],
         T::Subtract => [Some(F::Subtract), Some(F::IntegerSubtract)],
@@ -120,6 +150,14 @@ pub(super) fn binary(op: &EltwiseBinaryOp, task: &Task<'_>) -> Planned {
     of_two(functions, activations, task)
 }
 
+pub(super) fn atan2(task: &Task<'_>) -> Planned {
+    let dtype = common(task)?;
+    if is_integer(dtype) {
+        return Err(format!("the function of elements of type {}", dtype.name()));
+    }
+    stage_of("atan2", task, composed::angle(), DType::F32, true)
+}
+
 pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -> Planned {
     use EltwiseBinaryCompositeOpType as T;
     use Function as F;
@@ -129,6 +167,7 @@ pub(super) fn binary_composite(op: &EltwiseBinaryCompositeOp, task: &Task<'_>) -
         T::Minimum => [Some(F::Min), Some(F::IntegerMin)],
         T::Remainder => [Some(F::Remainder), Some(F::IntegerModulus)],
         T::Pow => [Some(F::Power), None],
+        T::Atan2 if activations.iter().all(|list| list.is_empty()) => return atan2(task),
         T::Atan2 => [None, None],
         T::BitwiseAnd => [None, Some(F::And)],
         T::BitwiseOr => [None, Some(F::Or)],
@@ -181,7 +220,7 @@ fn plain(function: Function) -> Vec<Line> {
     vec![Line::plain(Step::new(function))]
 }
 
-fn with(function: Function, numbers: [f32; 2]) -> Vec<Line> {
+pub(super) fn with(function: Function, numbers: [f32; 2]) -> Vec<Line> {
     vec![Line::new(Step::new(function), numbers.map(f32::to_bits))]
 }
 
@@ -194,6 +233,9 @@ pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
             T::Neg => F::IntegerNegative,
             T::Abs => F::IntegerAbs,
             T::BitwiseNot => F::Not,
+            T::LogicalNot => return against_zero(F::IntegerEqual, operand.dtype(), task),
+            T::Sign => return composed::integer_sign(operand.dtype(), task),
+            T::Relu => return against_zero(F::IntegerMax, operand.dtype(), task),
             _ => return Err(format!("the function of elements of type {}", operand.dtype().name())),
         };
         let step = Step::new(function).integers(numbers_of(operand.dtype()));
@@ -234,13 +276,24 @@ pub(super) fn unary(op: &EltwiseUnaryOp, task: &Task<'_>) -> Planned {
         T::Acos => plain(F::Acos),
         T::Asin => plain(F::Asin),
         T::Round => plain(F::Round),
-        T::Mish | T::Asinh => return Err("no device program for this function".into()),
+        T::Mish => return stage_of("unary", task, composed::mish(), operand.dtype(), true),
+        T::Asinh => return stage_of("unary", task, composed::asinh(), operand.dtype(), true),
     };
     of_one("unary", lines, task)
 }
 
+/// A function of integers and zero.
+fn against_zero(function: Function, dtype: DType, task: &Task<'_>) -> Planned {
+    let step = |function| Step::new(function).integers(numbers_of(dtype));
+    let zero = Line::new(step(Function::IntegerFill).of(1, 0, 0).to(1), [0, 0]);
+    one_stage("unary", task, vec![zero, Line::plain(step(function).of(0, 1, 0).to(0))], dtype)
+}
+
 pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> Planned {
     use EltwiseUnaryCompositeOpType as T;
+    if let (T::ClampTensor, [operand, low, high]) = (op.kind, task.operands) {
+        return between(operand.dtype(), [low.dtype(), high.dtype()], task);
+    }
     if let [operand] = task.operands
         && is_integer(operand.dtype())
     {
@@ -253,9 +306,21 @@ pub(super) fn unary_composite(op: &EltwiseUnaryCompositeOp, task: &Task<'_>) -> 
             let bound = |number: &NumberType| number.as_f64() as f32;
             with(Function::Clamp, [bound(&by.min), bound(&by.max)])
         }
-        _ => return Err("bounds that are tensors".into()),
+        _ => return Err("bounds that are not given".into()),
     };
     of_one("unary", lines, task)
+}
+
+/// Elements between those of two other tensors.
+fn between(dtype: DType, bounds: [DType; 2], task: &Task<'_>) -> Planned {
+    let functions = match is_integer(dtype) {
+        true if bounds != [dtype; 2] => return Err(format!("bounds of other types than {}", dtype.name())),
+        true => [Function::IntegerMax, Function::IntegerMin],
+        false if bounds.iter().any(|&bound| is_integer(bound)) => return Err("bounds that are integers".into()),
+        false => [Function::Max, Function::Min],
+    };
+    let step = |(function, other)| Line::plain(Step::new(function).of(0, other, 0).to(0).integers(numbers_of(dtype)));
+    one_stage("clamp", task, [(functions[0], 1), (functions[1], 2)].map(step).to_vec(), dtype)
 }
 
 /// Integers between two bounds.
@@ -285,8 +350,14 @@ pub(super) fn arange(op: &ArangeOp, task: &Task<'_>) -> Planned {
         return Err("more than one row".into());
     }
     let whole = |number: f32| number.fract() == 0.0 && number.abs() < 16_777_216.0;
-    if !whole(op.start) || !whole(op.step) {
-        return Err("numbers that are not whole".into());
+    let all_whole = whole(op.start) && whole(op.step);
+    let columns = dims[dims.len() - 1];
+    if !all_whole || columns.div_ceil(32) > task.site.workers.len() {
+        return if all_whole || !is_integer(result.spec.dtype()) {
+            composed::counted(op, columns, task)
+        } else {
+            Err("integers of numbers that are not whole".into())
+        };
     }
     let integers = |function| Step::new(function).integers(integer::INT32);
     let fill = |number: f32| Line::new(integers(Function::IntegerFill).of(1, 0, 0).to(1), [number as i32 as u32, 0]);

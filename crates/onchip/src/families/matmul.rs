@@ -15,7 +15,7 @@ use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, Uni
 
 use super::edges::Edge;
 use super::rearrange::{Part, strides};
-use super::stage::Line;
+use super::stage::{Line, aligned};
 use super::tiles::{self, DST_TILES, WIDE_DST_TILES};
 use super::{eltwise, norm};
 use crate::grid::{Rectangle, divisor, word};
@@ -181,8 +181,40 @@ pub(super) fn transposed(of: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result
     Ok(turned)
 }
 
-/// The programs of a product.
-fn multiply(
+/// The batches of a product, if operands have other ones or none.
+fn spread([a, b]: [&[usize]; 2]) -> Option<Vec<usize>> {
+    let batches = |dims: &[usize], rank: usize| aligned(&dims[..dims.len().saturating_sub(2)], rank);
+    let rank = a.len().max(b.len()).saturating_sub(2);
+    let (first, second) = (batches(a, rank), batches(b, rank));
+    // One matrix is multiplied by all of the first operand.
+    if first == second || second.iter().all(|&n| n == 1) || a.len() < 2 || b.len() < 2 {
+        return None;
+    }
+    Some(first.iter().zip(&second).map(|(&a, &b)| if a == 1 { b } else { a }).collect())
+}
+
+/// A tensor with these batches, in a scratch tensor.
+fn repeated(of: Of<'_>, batches: &[usize], recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+    let source = of.spec.logical_shape();
+    let (outer, matrix) = source.split_at(source.len() - 2);
+    let own: Vec<usize> = aligned(outer, batches.len()).into_iter().chain(matrix.iter().copied()).collect();
+    let dims: Vec<usize> = batches.iter().chain(matrix).copied().collect();
+    let mut steps = strides(&own);
+    for k in 0..batches.len() {
+        if own[k] != dims[k] {
+            steps[k] = 0;
+        }
+    }
+    if own.iter().zip(&dims).any(|(own, all)| own != all && *own != 1) {
+        return Err("batches that do not fit".into());
+    }
+    let made = recipe.tiles(&dims, of.spec.dtype())?;
+    recipe.rearrange(vec![Part::whole(of, 0, &dims, &steps)], 0, made.of(), site)?;
+    Ok(made)
+}
+
+/// Adds the programs of a product.
+pub(super) fn multiply(
     recipe: &mut Recipe,
     [a, b]: [Of<'_>; 2],
     y: Of<'_>,
@@ -190,6 +222,11 @@ fn multiply(
     site: &Site,
 ) -> Result<(), String> {
     let logical = [a.spec.logical_shape(), b.spec.logical_shape()];
+    if let Some(batches) = spread(logical) {
+        let a = repeated(a, &batches, recipe, site)?;
+        let b = repeated(b, &batches, recipe, site)?;
+        return multiply(recipe, [a.of(), b.of()], y, config, site);
+    }
     let shape = shape(logical, [tiles::in_dram(a.spec)?, tiles::in_dram(b.spec)?])?;
     tiles::in_dram(y.spec)?;
     // The product goes through the inner dimension in whole tiles.
@@ -199,11 +236,11 @@ fn multiply(
         // Elements of a block share an exponent with those beside them in the tile.
         recipe.clear(b, Edge::Columns, site)?;
     }
-    recipe.stages.extend(product_of(shape, [a, b, y], config, site)?);
-    Ok(())
+    recipe.product(shape, [a, b, y], config, site)
 }
 
-/// The programs of a product of tensors whose tiles are matrices of this shape.
+/// The programs of a product of tensors whose tiles are matrices of this shape, with what SrcA and
+/// SrcB hold of the elements.
 pub(super) fn product_of(
     shape: Shape,
     [a, b, y]: [Of<'_>; 3],

@@ -75,7 +75,7 @@ impl<'s> Statistics<'s> {
     }
 
     /// How many elements each is made of.
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.x.spec.logical_shape().iter().zip(&self.reduced).filter(|(_, is)| **is).map(|(length, _)| length).product()
     }
 
@@ -92,8 +92,8 @@ impl<'s> Statistics<'s> {
         let made = self.recipe.tiles(&kept(self.x.spec.logical_shape(), &self.reduced), DType::F32)?;
         let operands = std::iter::once(self.x).chain(others.iter().map(|made| made.of())).collect();
         let reduced = self.reduced.clone();
-        let stage = Reduce { name, operands, before, by, reduced, after, result: made.of() }.plan(self.site)?;
-        self.recipe.stages.push(stage);
+        let reduce = Reduce { name, operands, before, by, reduced, after, result: made.of() };
+        reduce.add(&mut self.recipe, self.site)?;
         Ok(made)
     }
 

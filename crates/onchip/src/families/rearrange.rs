@@ -5,10 +5,10 @@ use tilework_abi::addr::PageCount;
 use tilework_abi::rearrange::{BOXES, DIMS, arg, index, memory, of_box};
 use tilework_abi::tensix::Processor;
 use tilework_ops::DType;
-use tilework_runtime::memory::{BufferType, TensorMemoryLayout};
 use tilework_runtime::tensor::{Layout, Tensor, TensorSpec};
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
+use super::tiles;
 use crate::grid::share;
 use crate::recipe::{At, Build, Of, Planned, Recipe, Site, Task, Which};
 
@@ -28,13 +28,13 @@ pub(super) struct Part<'s> {
     pub(super) strides: Vec<i64>,
     /// How many elements further on each of the index's numbers is.
     step: i64,
+    /// Along which dimension of the result the part is moved by the index's first number.
+    moved: Option<usize>,
 }
-
-/// No box is moved by the index's number.
-const NOT_MOVED: u32 = 0;
 
 /// Numbers of another tensor that parts take: for each of their elements the one `base + sum of
 /// strides[k] * (i[k] - low[k])` in row-major order.
+#[derive(Clone, Debug)]
 pub(super) struct Index<'s> {
     pub(super) from: Of<'s>,
     pub(super) base: i64,
@@ -47,7 +47,7 @@ impl<'s> Part<'s> {
     /// Between two corners.
     pub(super) fn between(from: Of<'s>, base: i64, [low, high]: [&[usize]; 2], strides: &[i64]) -> Self {
         let (low, high, strides) = (low.to_vec(), high.to_vec(), strides.to_vec());
-        Self { from, base, low, high, strides, step: 0 }
+        Self { from, base, low, high, strides, step: 0, moved: None }
     }
 
     /// A whole result of these dimensions, whose elements lie so in the tensor.
@@ -63,6 +63,11 @@ impl<'s> Part<'s> {
     /// With elements that are further on by the index's numbers times `step`.
     pub(super) fn by(self, step: i64) -> Self {
         Self { step, ..self }
+    }
+
+    /// Moved along a dimension of the result by the index's first number.
+    pub(super) fn moved(self, along: usize) -> Self {
+        Self { moved: Some(along), ..self }
     }
 }
 
@@ -86,13 +91,7 @@ struct Side {
 
 impl Side {
     fn of(spec: &TensorSpec) -> Result<Self, String> {
-        let memory = spec.memory();
-        if memory.memory_layout != TensorMemoryLayout::Interleaved {
-            return Err("a sharded tensor".into());
-        }
-        if memory.buffer_type != BufferType::Dram {
-            return Err("a tensor in L1".into());
-        }
+        tiles::interleaved(spec)?;
         let tiles = match spec.layout() {
             Layout::RowMajor => false,
             Layout::TILE => true,
@@ -164,16 +163,43 @@ impl Recipe {
     }
 }
 
+/// Dimensions with two neighbours as one, where all parts have them whole and go through them in
+/// order, as does the index; the last `kept` stay as they are.
+fn fewer(dims: &mut Vec<usize>, parts: &mut [Part<'_>], mut by: Option<&mut Index<'_>>, kept: usize) -> bool {
+    let whole = |part: &Part<'_>, k: usize| part.moved.is_none() && part.low[k] == 0 && part.high[k] == dims[k];
+    let in_order = |steps: &[i64], k: usize| steps[k] == steps[k + 1] * dims[k + 1] as i64;
+    let together = |k: &usize| {
+        let k = *k;
+        let of_part = |part: &Part<'_>| whole(part, k) && whole(part, k + 1) && in_order(&part.strides, k);
+        parts.iter().all(of_part) && by.as_ref().is_none_or(|by| in_order(&by.strides, k))
+    };
+    let Some(k) = (0..dims.len().saturating_sub(kept + 1)).find(together) else { return false };
+    dims[k] *= dims.remove(k + 1);
+    for part in parts {
+        part.low.remove(k + 1);
+        part.high.remove(k + 1);
+        part.high[k] = dims[k];
+        part.strides.remove(k);
+    }
+    if let Some(by) = &mut by {
+        by.strides.remove(k);
+    }
+    true
+}
+
 /// The program for a tensor of parts of others; elsewhere it has `fill`.
 fn stage(
-    parts: Vec<Part<'_>>,
+    mut parts: Vec<Part<'_>>,
     fill: u32,
     by: Option<&Index<'_>>,
     target: Of<'_>,
     site: &Site,
 ) -> Result<Build, String> {
     let Of { which, spec: result } = target;
-    let dims = result.logical_shape().to_vec();
+    let mut dims = result.logical_shape().to_vec();
+    let mut by = by.cloned();
+    let kept = if result.layout() == Layout::RowMajor { 1 } else { 2 };
+    while dims.len() > DIMS && fewer(&mut dims, &mut parts, by.as_mut(), kept) {}
     if dims.len() > DIMS {
         return Err(format!("more than {DIMS} dimensions"));
     }
@@ -196,7 +222,7 @@ fn stage(
     let pages = result.pages() as u32;
     let slot = sides.iter().map(|side| side.page.next_multiple_of(64)).max().unwrap_or(64);
     let budget = MEMORY.min(site.l1 / 2);
-    let by = by.map(Numbers::of).transpose()?;
+    let by = by.as_ref().map(Numbers::of).transpose()?;
     let bytes = move |slots| memory(out.page, slots, slot, by.as_ref().map_or(0, |by| by.side.page));
     let slots = (0..=SLOTS.ilog2()).rev().map(|n| 1 << n).find(|&slots| bytes(slots) <= budget);
     let slots = slots.ok_or_else(|| format!("pages of {} bytes", slot.max(out.page)))?;
@@ -233,7 +259,9 @@ fn corners(part: &Part<'_>) -> Vec<u32> {
     words.extend(narrow(&part.low, 0));
     words.extend(narrow(&part.high, 1));
     words.extend(wrapped(&part.strides));
-    words.extend([part.step as u32, NOT_MOVED]);
+    // The kernel has all dimensions, and counts them from one: zero is none.
+    let moves = part.moved.map_or(0, |along| DIMS - part.low.len() + along + 1);
+    words.extend([part.step as u32, moves as u32]);
     words
 }
 

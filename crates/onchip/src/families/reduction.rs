@@ -2,6 +2,7 @@
 
 use tilework_abi::eltwise::{Function, Step, When, fold};
 use tilework_model::ttnn::ops::reduction::{ReductionOp, ReductionOpType, ReductionProdOp};
+use tilework_ops::DType;
 
 use super::eltwise::{is_integer, numbers_of};
 use super::stage::{Line, Stage, aligned, spread};
@@ -37,7 +38,7 @@ pub(super) struct Reduce<'s> {
     pub(super) name: &'static str,
     /// The first is loaded to slot 1, the others to slots 2 and 3, spread.
     pub(super) operands: Vec<Of<'s>>,
-    /// Steps of every iteration, to slot 1.
+    /// Steps of every iteration, to slot 1; the others stay as they are.
     pub(super) before: Vec<Line>,
     pub(super) by: By,
     /// Which dimensions.
@@ -49,7 +50,32 @@ pub(super) struct Reduce<'s> {
 }
 
 impl Reduce<'_> {
-    pub(super) fn plan(self, site: &Site) -> Result<Build, String> {
+    /// Adds its programs to a recipe. Rows with padding are reduced before the dimensions in front
+    /// of them.
+    pub(super) fn add(self, recipe: &mut Recipe, site: &Site) -> Result<(), String> {
+        let dims = self.operands[0].spec.logical_shape();
+        let rank = dims.len();
+        let outer = self.reduced.len().saturating_sub(2);
+        let rows = rank >= 2 && self.reduced[rank - 2] && !dims[rank - 2].is_multiple_of(32);
+        if !rows || !self.reduced[..outer].contains(&true) {
+            recipe.stages.push(self.plan(site)?);
+            return Ok(());
+        }
+        let (mut inner, mut rest) = (self.reduced.clone(), self.reduced.clone());
+        inner[..outer].fill(false);
+        rest[outer..].fill(false);
+        let dtype = self.operands[0].spec.dtype();
+        let between = if is_integer(dtype) { dtype } else { DType::F32 };
+        let made = recipe.tiles(&kept(dims, &inner), between)?;
+        let Self { name, operands, before, by, after, result, .. } = self;
+        let first = Reduce { name, operands, before, by, reduced: inner, after: Vec::new(), result: made.of() };
+        recipe.stages.push(first.plan(site)?);
+        let (operands, before) = (vec![made.of()], Vec::new());
+        recipe.stages.push(Reduce { name, operands, before, by, reduced: rest, after, result }.plan(site)?);
+        Ok(())
+    }
+
+    fn plan(self, site: &Site) -> Result<Build, String> {
         let Self { name, operands, before, by, reduced, after, result } = self;
         let dims = operands[0].spec.logical_shape();
         let rank = dims.len().max(2);
@@ -130,27 +156,16 @@ fn reduce(by: By, numbers: &[i64], scale: impl Fn(usize) -> Option<f32>, task: &
         return Err(format!("{} elements made of {}", result.spec.dtype().name(), source.dtype().name()));
     }
     let kept = kept(dims, &reduced);
-    let source = task.operand(0)?;
-    let stage = |result| {
-        Reduce {
-            name: "reduce",
-            operands: vec![source],
-            before: Vec::new(),
-            by,
-            reduced,
-            after: after.into_iter().collect(),
-            result,
-        }
-        .plan(task.site)
-    };
+    let (operands, after) = (vec![task.operand(0)?], after.into_iter().collect());
+    let of = |result| Reduce { name: "reduce", operands, before: Vec::new(), by, reduced, after, result };
     let mut recipe = Recipe::default();
     if aligned(result.spec.logical_shape(), 2) == aligned(&kept, 2) {
-        recipe.stages.push(stage(result)?);
+        of(result).add(&mut recipe, task.site)?;
         return Ok(recipe);
     }
     // Without the reduced dimensions the elements lie elsewhere in the tiles.
     let folded = recipe.tiles(&kept, result.spec.dtype())?;
-    recipe.stages.push(stage(folded.of())?);
+    of(folded.of()).add(&mut recipe, task.site)?;
     recipe.same_elements(folded.of(), result, task.site)?;
     Ok(recipe)
 }
@@ -164,6 +179,11 @@ pub(super) fn reduction(op: &ReductionOp, task: &Task<'_>) -> Planned {
     };
     let numbers: Vec<i64> = op.dim_arg.iter().map(|&dim| dim.into()).collect();
     reduce(by, &numbers, |count| mean.then(|| 1.0 / count as f32), task)
+}
+
+/// The means over dimensions.
+pub(super) fn mean(numbers: &[i64], task: &Task<'_>) -> Planned {
+    reduce(By::Sum, numbers, |count| Some(1.0 / count as f32), task)
 }
 
 pub(super) fn prod(op: &ReductionProdOp, task: &Task<'_>) -> Planned {

@@ -13,6 +13,15 @@ pub(super) const WIDE_DST_TILES: u32 = 4;
 /// A tensor of tiles of 32 by 32, interleaved over DRAM: `Ok` with its rows and columns of tiles,
 /// all matrices one below the other.
 pub(super) fn in_dram(spec: &TensorSpec) -> Result<[u32; 2], String> {
+    interleaved(spec)?;
+    if spec.layout() != Layout::TILE {
+        return Err("a tensor that is not of tiles of 32x32".into());
+    }
+    Ok(spec.shape_in_pages())
+}
+
+/// A tensor interleaved over DRAM.
+pub(super) fn interleaved(spec: &TensorSpec) -> Result<(), String> {
     let memory = spec.memory();
     if memory.memory_layout != TensorMemoryLayout::Interleaved {
         return Err("a sharded tensor".into());
@@ -20,10 +29,7 @@ pub(super) fn in_dram(spec: &TensorSpec) -> Result<[u32; 2], String> {
     if memory.buffer_type != BufferType::Dram {
         return Err("a tensor in L1".into());
     }
-    if spec.layout() != Layout::TILE {
-        return Err("a tensor that is not of tiles of 32x32".into());
-    }
-    Ok(spec.shape_in_pages())
+    Ok(())
 }
 
 /// The number of a format for the library of compute kernels (`Format`).
