@@ -1,7 +1,8 @@
 //! The card of this process: the chip, the driver and what is mapped, under one lock.
 
 use crate::maps::Maps;
-use crate::{client, clock, maps, tell};
+use crate::polls::Polls;
+use crate::{client, clock, maps, tell, watch};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -26,6 +27,7 @@ pub(crate) struct State {
     /// Descriptors that stand for each open file.
     pub descriptors: HashMap<u32, u32>,
     pub user: Process,
+    pub polls: Polls,
 }
 
 /// The chip as the driver sees it.
@@ -93,6 +95,9 @@ struct HostMemory(BusMap);
 impl HostBus for HostMemory {
     fn read(&self, addr: u64, out: &mut [u8]) {
         let found = self.0.find(addr, out.len(), false);
+        if let Some(at) = found {
+            watch::lend(at as usize, out.len());
+        }
         if !found.is_some_and(|at| client::load(at as usize, out)) {
             out.fill(0xFF);
             tell::say(&format!(
@@ -102,10 +107,16 @@ impl HostBus for HostMemory {
         }
     }
     fn write(&self, addr: u64, data: &[u8]) {
-        let found = self.0.find(addr, data.len(), true);
-        if !found.is_some_and(|at| client::store(at as usize, data)) {
+        let found = self.0.find(addr, data.len(), true).map(|at| at as usize);
+        if let Some(at) = found {
+            watch::device_writes(at, data.len());
+        }
+        if !found.is_some_and(|at| client::store(at, data)) {
             let what = "where nothing that it may write is pinned";
             tell::say(&format!("the device writes {} bytes at bus address {addr:#x}, {what}", data.len()));
+        }
+        if let Some(at) = found {
+            watch::device_wrote(at, data.len());
         }
     }
 }
@@ -115,10 +126,20 @@ pub(crate) struct Process;
 
 impl UserMemory for Process {
     fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), Errno> {
+        watch::lend(address as usize, out.len());
         if client::load(address as usize, out) { Ok(()) } else { Err(Errno::Fault) }
     }
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Errno> {
+        watch::lend(address as usize, data.len());
         if client::store(address as usize, data) { Ok(()) } else { Err(Errno::Fault) }
+    }
+    fn pinned(&mut self, address: u64, size: u64, read_only: bool) {
+        if !read_only && clock::is_lazy() {
+            watch::add(address as usize, size as usize);
+        }
+    }
+    fn unpinned(&mut self, address: u64, size: u64) {
+        watch::remove(address as usize, size as usize);
     }
     fn can_be_pinned(&mut self, address: u64, size: u64, read_only: bool) -> bool {
         maps::is_memory(address as usize, size as usize, !read_only)
@@ -185,6 +206,13 @@ impl Deref for Locked {
     type Target = State;
     fn deref(&self) -> &State {
         &self.guard
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Before the lock is given up: the fields are dropped after this.
+        watch::restore();
     }
 }
 
@@ -261,7 +289,7 @@ fn make() {
     let bus = BusMap::default();
     let mut card = OwnCard::new(board, bus.clone());
     let driver = Driver::with_bus(board, &mut card, bus);
-    let state = State { card, driver, maps: Maps::default(), descriptors: HashMap::new(), user: Process };
+    let state = State { card, driver, maps: Maps::default(), descriptors: HashMap::new(), user: Process, polls: Polls::default() };
     STATE.store(Box::leak(Box::new(Mutex::new(state))), Ordering::Release);
     ORPHAN.store(false, Ordering::Relaxed);
     crate::process::at_end();
@@ -272,6 +300,7 @@ fn make() {
 pub(crate) fn forget() {
     if exists() {
         ORPHAN.store(true, Ordering::Relaxed);
+        watch::in_child();
         STATE.store(std::ptr::null_mut(), Ordering::Release);
     }
 }

@@ -20,18 +20,20 @@
 
 static int fd;
 
-static volatile uint8_t *window(uint32_t x, uint32_t y, size_t len) {
+static volatile uint8_t *window_at(uint32_t x, uint32_t y, uint64_t addr, size_t len) {
     struct { uint64_t size, reserved; uint32_t id, r0; uint64_t uc, wc, r1; } take = { 2 << 20 };
     CHECK(ioctl(fd, 0xFA0B, &take) == 0);
     struct {
         uint32_t id, reserved; uint64_t addr; uint16_t xe, ye, xs, ys; uint8_t noc, mcast, ordering, linked, vc, r[3];
         uint32_t r1[2]; uint64_t out;
-    } aim = { take.id, 0, 0, x, y, 0, 0, 0, 0, 1 };
+    } aim = { take.id, 0, addr, x, y, 0, 0, 0, 0, 1 };
     CHECK(ioctl(fd, 0xFA0D, &aim) == 0);
     void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, take.wc);
     CHECK(at != MAP_FAILED);
     return at;
 }
+
+static volatile uint8_t *window(uint32_t x, uint32_t y, size_t len) { return window_at(x, y, 0, len); }
 
 // Every form on the card and on memory: bytes, registers and flags are the same.
 #define BOTH(code) do { \
@@ -118,6 +120,53 @@ static void pins(void) {
     CHECK(strcmp(memory + 4090, "shared") == 0 && munmap(memory, 8192) == 0);
 }
 
+// The first core of tile (1, 2) writes a count to the host's memory every so many turns of a loop. Assembled from:
+//   lui t0, 0xFFB20; lui t1, 0x10; lui a0, 0x11         the NIU, the count, the table below
+//   lw s1, 4*i(a0); sw s1, 4*i(t0)                      nine registers of the request
+//   lw a1, 36(a0); lw a2, 40(a0); li a3, 1; li t2, 0    turns, counts
+//   1: mv s0, a1; 2: addi s0, s0, -1; bnez s0, 2b
+//   addi t2, t2, 1; sw t2, 0(t1); lw s1, 0(t1)
+//   3: lw s1, 0x40(t0); bnez s1, 3b; sw a3, 0x40(t0)    the request
+//   bne t2, a2, 1b; 4: j 4b
+static const uint32_t teller[] = {
+    0xFFB202B7, 0x00010337, 0x00011537, 0x00052483, 0x0092A023, 0x00452483, 0x0092A223, 0x00852483, 0x0092A423,
+    0x00C52483, 0x0092A623, 0x01052483, 0x0092A823, 0x01452483, 0x0092AA23, 0x01852483, 0x0092AC23, 0x01C52483,
+    0x0092AE23, 0x02052483, 0x0292A023, 0x02452583, 0x02852603, 0x00100693, 0x00000393, 0x00058413, 0xFFF40413,
+    0xFE041EE3, 0x00138393, 0x00732023, 0x00032483, 0x0402A483, 0xFE049EE3, 0x04D2A023, 0xFCC39EE3, 0x0000006F };
+
+// Polls what the device tells: in a bare loop, in one with calls between, and by vectors.
+static uint32_t __attribute__((noinline)) spend(uint32_t value) {
+    for (volatile int i = 0; i < 200; i++) value = value * 5 + i;
+    return value;
+}
+static void mailbox(volatile uint8_t *l1, const char *how) {
+    enum { COUNTS = 20, TURNS = 3000 };
+    volatile uint32_t *told = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    told[0] = 77;
+    struct { uint32_t size, flags; uint64_t va, bytes, bus, noc; } pin = { 16, 2, (uint64_t)told, 8192, 0, 0 };
+    CHECK(ioctl(fd, 0xFA07, &pin) == 0);
+    CHECK(told[0] == 77);
+    told[1024] = 5;
+    told[0] = 0;
+    volatile uint8_t *registers = window_at(1, 2, 0xFFA00000, 2 << 20);
+    for (size_t i = 0; i < sizeof teller / 4; i++) ((volatile uint32_t *)l1)[i] = teller[i];
+    const uint32_t table[] = { 0x10000, 0, 2 << 6 | 1, (uint32_t)pin.noc, pin.noc >> 32, 24 << 6 | 19, 0, 2 | 1 << 4, 4, TURNS, COUNTS };
+    for (size_t i = 0; i < sizeof table / 4; i++) ((volatile uint32_t *)(l1 + 0x11000))[i] = table[i];
+    *(volatile uint32_t *)(registers + 0x1121B0) = 0x47000;
+    uint32_t seen = 0, other = 0, looks = 0;
+    while (seen < COUNTS) {
+        uint32_t now;
+        if (!strcmp(how, "vectors")) now = _mm_cvtsi128_si32(_mm_loadu_si128((void *)told));
+        else now = told[0];
+        if (!strcmp(how, "calls")) other = spend(other);
+        CHECK(now == seen || now == seen + 1);
+        looks++;
+        seen = now;
+    }
+    CHECK(told[1024] == 5);
+    printf("%u looks\n", looks);
+}
+
 int main(int count, char **words) {
     struct stat status;
     CHECK(stat("/dev/tenstorrent/0", &status) == 0 && S_ISCHR(status.st_mode));
@@ -129,6 +178,7 @@ int main(int count, char **words) {
     if (!strcmp(what, "forms")) forms(at);
     if (!strcmp(what, "strings")) strings(at);
     if (!strcmp(what, "pins")) pins();
+    if (!strcmp(what, "mailbox")) mailbox(at - 0x10000, count > 2 ? words[2] : "");
     if (!strcmp(what, "threads")) {
         pthread_t threads[2];
         tiles[0] = at, tiles[1] = window(2, 3, 2 << 20) + 0x10000;

@@ -7,7 +7,7 @@
 use super::flags::{self, add, cut, holds, of_result, sub, top};
 use super::{Context, Step, Stop, strings};
 use crate::state::State;
-use crate::{client, maps, trap};
+use crate::{client, maps, polls, trap, watch};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// The most bytes of an operand.
@@ -73,13 +73,50 @@ impl Cpu<'_> {
             self.touched = true;
             return if trap::card_read(self.state, at, out) { Ok(()) } else { Err(Stop::Memory) };
         }
+        if watch::is_watched(at, out.len()) {
+            return self.load_watched(at, out);
+        }
+        if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
+    }
+
+    /// Reads pinned memory that the program may poll.
+    fn load_watched(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
+        self.touched = true;
+        watch::lend(at, out.len());
+        if !client::load(at, out) {
+            return Err(Stop::Memory);
+        }
+        let mut word = [0; 8];
+        let Some(part) = word.get_mut(..out.len()) else {
+            watch::used_as_data(at, out.len());
+            return Ok(());
+        };
+        part.copy_from_slice(out);
+        if !self.state.polls.read(at, u64::from_le_bytes(word)) {
+            watch::read_once(at, out.len());
+            return Ok(());
+        }
+        watch::is_mailbox(at, out.len());
+        polls::run_to_write(&mut self.state.card);
+        watch::lend(at, out.len());
         if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
     }
 
     pub(super) fn store(&mut self, at: usize, data: &[u8]) -> Result<(), Stop> {
         if self.is_card(at, data.len()) {
             self.touched = true;
+            self.state.polls.forget();
             return if trap::card_write(self.state, at, data) { Ok(()) } else { Err(Stop::Memory) };
+        }
+        if watch::is_watched(at, data.len()) {
+            self.touched = true;
+            self.state.polls.forget();
+            if data.len() > 8 {
+                watch::used_as_data(at, data.len());
+            } else {
+                watch::read_once(at, data.len());
+            }
+            watch::lend(at, data.len());
         }
         if client::store(at, data) { Ok(()) } else { Err(Stop::Memory) }
     }

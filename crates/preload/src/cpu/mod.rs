@@ -15,7 +15,7 @@ pub(crate) use context::Context;
 pub(crate) use scratch::is_scratch;
 
 use crate::state::{self, State};
-use crate::{client, maps, tell};
+use crate::{client, maps, process, tell, watch};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 /// Instructions without an access to the card after which the processor goes on.
@@ -86,9 +86,9 @@ impl Table {
     }
 }
 
-/// Carries out the instruction at which the program stands, and those behind it. False if it could
-/// not be: the trap is the program's own affair.
-pub(crate) fn run(state: &mut State, context: &mut Context) -> bool {
+/// Carries out the instruction at which the program stands, whose access to `at` has trapped, and
+/// those behind it. False if it could not be: the trap is the program's own affair.
+pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
     let mut any = is_scratch(context.rip() as usize);
     if any && !scratch::finish(state, context) {
         return false;
@@ -96,6 +96,10 @@ pub(crate) fn run(state: &mut State, context: &mut Context) -> bool {
     let mut table = DECODED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut idle = 0;
     for count in 0..MOST {
+        // A hook of this library's, which the program has called: it takes the lock by itself.
+        if any && process::is_own(context.rip() as usize) {
+            return true;
+        }
         let Some(instruction) = table.decode(context.rip()) else { return any };
         match exec::step(state, context, &instruction) {
             Step::Done(true) => idle = 0,
@@ -107,6 +111,11 @@ pub(crate) fn run(state: &mut State, context: &mut Context) -> bool {
                 }
                 if touches && !any {
                     refuse(&instruction);
+                }
+                if !any && watch::covers(at) {
+                    // What polls are made of is known here: this is none.
+                    watch::open(at, 1);
+                    return true;
                 }
                 return any;
             }
