@@ -104,7 +104,7 @@ fn lazy() {
     while state::exists() {
         std::thread::sleep(SILENCE * turns);
         let Some(mut state) = state::try_lock() else { continue };
-        let accesses = state.card.accesses();
+        let accesses = state.card.touched();
         if accesses != before || !state.driver.is_open() || state.card.is_quiet() {
             (before, turns) = (accesses, 1);
             continue;
@@ -163,6 +163,11 @@ fn slept(time: Duration) {
 static HIDDEN: AtomicI64 = AtomicI64::new(0);
 /// The latest time that a thread was told, by clock.
 static TOLD: [AtomicI64; 2] = [AtomicI64::new(0), AtomicI64::new(0)];
+
+/// Finds the C library's function, before a handler needs it.
+pub(crate) fn prepare() {
+    let _ = real!(clock_gettime as ClockGettime);
+}
 
 /// Runs an access, and hides what it takes too long.
 pub(crate) fn hide<R>(access: impl FnOnce() -> R) -> R {

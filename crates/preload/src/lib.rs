@@ -23,6 +23,7 @@
 mod client;
 mod clock;
 mod copies;
+mod counts;
 mod cpu;
 mod descriptors;
 mod maps;

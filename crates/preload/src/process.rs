@@ -1,6 +1,6 @@
 //! The process: what happens when the library is loaded, at a fork, and at the end.
 
-use crate::{copies, paths, signals, state, tell};
+use crate::{copies, counts, paths, signals, state, tell};
 use std::ffi::c_void;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -78,11 +78,8 @@ pub(crate) fn at_end() {
 extern "C" fn finish() {
     if let Some(mut state) = state::lock(true) {
         state.card.finish();
-        let cycles = state.card.now();
-        if std::env::var_os("TILEWORK_CARD_COUNTS").is_some() {
-            let accesses = state.card.accesses();
-            let writes = state.card.device_writes();
-            tell::say(&format!("the card: {cycles} cycles, {accesses} accesses of the host, {writes} writes to it"));
+        if let Some(path) = std::env::var_os("TILEWORK_CARD_COUNTS") {
+            counts::write(&mut state.card, path);
         }
     }
 }

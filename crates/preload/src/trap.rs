@@ -27,6 +27,13 @@ fn stack() -> usize {
     })
 }
 
+/// Makes what the handler needs: it is not to look up functions, and not to allocate.
+pub(crate) fn prepare() {
+    stack();
+    watch::prepare();
+    clock::prepare();
+}
+
 /// Calls `function(argument)` on the stack that ends at `stack`.
 #[unsafe(naked)]
 unsafe extern "C" fn on_stack(argument: *mut c_void, function: extern "C" fn(*mut c_void), stack: usize) {

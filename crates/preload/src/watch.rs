@@ -66,8 +66,14 @@ fn loans() -> MutexGuard<'static, Loans> {
     LOANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+type Protect = unsafe extern "C" fn(*mut c_void, usize, i32) -> i32;
+
+/// Finds the C library's function, before a handler needs it.
+pub(crate) fn prepare() {
+    let _ = real!(mprotect as Protect);
+}
+
 fn protect(at: usize, len: usize, protection: i32) {
-    type Protect = unsafe extern "C" fn(*mut c_void, usize, i32) -> i32;
     // SAFETY: the pages are the program's, which has pinned them; who accesses them meanwhile traps
     // and waits for the card's lock.
     unsafe { real!(mprotect as Protect)(std::ptr::with_exposed_provenance_mut(at), len, protection) };

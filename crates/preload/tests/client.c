@@ -73,6 +73,69 @@ static void forms(volatile uint8_t *at) {
     BOTH("movbel (%[p]), %%eax"); BOTH("btl $3, (%[p])"); BOTH("shldl $5, %%eax, (%[p])"); 
 }
 
+// Forms of vectors; those that this processor lacks are left out, which is printed.
+static void vectors(volatile uint8_t *at) {
+    static uint8_t memory[256] __attribute__((aligned(64)));
+    BOTH("movss 3(%[p]), %%xmm0\n\tmovss %%xmm0, 33(%[p])"); BOTH("movsd 3(%[p]), %%xmm0\n\tmovsd %%xmm0, 35(%[p])");
+    BOTH("movlps 8(%[p]), %%xmm0\n\tmovhps 5(%[p]), %%xmm0\n\tmovlps %%xmm0, 40(%[p])\n\tmovhps %%xmm0, 57(%[p])");
+    BOTH("movapd 16(%[p]), %%xmm0\n\tmovntpd %%xmm0, 32(%[p])"); BOTH("lddqu 7(%[p]), %%xmm0\n\tmovupd %%xmm0, 71(%[p])");
+    BOTH("movdqa 16(%[p]), %%xmm0\n\tmovntps %%xmm0, 32(%[p])"); BOTH("cvtsi2sdl (%[p]), %%xmm0\n\tmovq %%xmm0, %%rax");
+    BOTH("movdqu (%[p]), %%xmm0\n\tpinsrw $3, 17(%[p]), %%xmm0\n\tmovdqu %%xmm0, 19(%[p])");
+    BOTH("cvtps2pd 4(%[p]), %%xmm0\n\tmovdqu %%xmm0, 64(%[p])"); BOTH("movddup 4(%[p]), %%xmm0\n\tmovdqu %%xmm0, 64(%[p])");
+    BOTH("fldl 8(%[p])\n\tfstpl 64(%[p])"); BOTH("fildl 8(%[p])\n\tfistpll 65(%[p])");
+    BOTH("movq 8(%[p]), %%mm0\n\tmovq %%mm0, 65(%[p])\n\temms");
+    if (__builtin_cpu_supports("sse4.1")) {
+        BOTH("movntdqa 16(%[p]), %%xmm0\n\tmovdqu %%xmm0, 33(%[p])"); BOTH("pmovzxbw 9(%[p]), %%xmm0\n\tmovdqu %%xmm0, 64(%[p])");
+        BOTH("movd %%eax, %%xmm0\n\tpextrb $1, %%xmm0, 9(%[p])\n\tpextrd $0, %%xmm0, 13(%[p])");
+    } else printf("without SSE4.1\n");
+    if (__builtin_cpu_supports("sse4.2")) BOTH("crc32l 8(%[p]), %%eax"); else printf("without SSE4.2\n");
+    if (__builtin_cpu_supports("avx")) {
+        BOTH("vmovups 7(%[p]), %%ymm0\n\tvmovups %%ymm0, 77(%[p])"); BOTH("vmovaps 32(%[p]), %%ymm0\n\tvmovaps %%ymm0, 96(%[p])");
+        BOTH("vmovdqu 7(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 77(%[p])"); BOTH("vmovdqa 32(%[p]), %%ymm0\n\tvmovntdq %%ymm0, 64(%[p])");
+        BOTH("vmovdqu 7(%[p]), %%xmm0\n\tvmovdqu %%ymm0, 77(%[p])"); BOTH("vmovd 7(%[p]), %%xmm0\n\tvmovdqu %%ymm0, 77(%[p])");
+        BOTH("vmovq 7(%[p]), %%xmm0\n\tvmovq %%xmm0, 77(%[p])"); BOTH("vmovss 7(%[p]), %%xmm0\n\tvmovss %%xmm0, 77(%[p])");
+        BOTH("vmovsd 7(%[p]), %%xmm0\n\tvmovsd %%xmm0, 77(%[p])"); BOTH("vlddqu 7(%[p]), %%ymm0\n\tvmovupd %%ymm0, 77(%[p])");
+        BOTH("vbroadcastss 9(%[p]), %%ymm0\n\tvmovups %%ymm0, 64(%[p])"); BOTH("vbroadcastf128 9(%[p]), %%ymm0\n\tvmovups %%ymm0, 64(%[p])");
+        BOTH("vmovups (%[p]), %%ymm0\n\tvextractf128 $1, %%ymm0, 67(%[p])\n\tvinsertf128 $0, 5(%[p]), %%ymm0, %%ymm0\n\tvmovups %%ymm0, 88(%[p])");
+    } else printf("without AVX\n");
+    if (__builtin_cpu_supports("avx2")) {
+        BOTH("vmovdqu (%[p]), %%ymm0\n\tvpaddd 5(%[p]), %%ymm0, %%ymm0\n\tvmovdqu %%ymm0, 64(%[p])"); BOTH("vmovntdqa 32(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 65(%[p])");
+        BOTH("vpbroadcastd 9(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 64(%[p])"); BOTH("vpmovzxbd 9(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 64(%[p])");
+    } else printf("without AVX2\n");
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+        BOTH("vmovdqu8 7(%[p]), %%zmm0\n\tvmovdqu8 %%zmm0, 77(%[p])"); BOTH("vmovdqu16 7(%[p]), %%ymm0\n\tvmovdqu16 %%ymm0, 77(%[p])");
+        BOTH("vmovdqu32 7(%[p]), %%zmm0\n\tvmovdqu32 %%zmm0, 77(%[p])"); BOTH("vmovdqu64 7(%[p]), %%zmm0\n\tvmovdqu64 %%zmm0, 77(%[p])");
+        BOTH("vmovdqa32 64(%[p]), %%zmm0\n\tvmovdqa64 %%zmm0, (%[p])"); BOTH("vmovntdqa 64(%[p]), %%zmm0\n\tvmovntdq %%zmm0, (%[p])");
+        BOTH("vmovups 7(%[p]), %%zmm0\n\tvmovntps %%zmm0, 64(%[p])"); BOTH("vmovupd 7(%[p]), %%zmm0\n\tvmovntpd %%zmm0, 64(%[p])");
+        BOTH("vmovups 7(%[p]), %%zmm17\n\tvmovaps %%zmm17, 64(%[p])"); BOTH("vmovdqu64 9(%[p]), %%xmm29\n\tvmovdqu64 %%zmm29, 77(%[p])");
+        BOTH("vmovdqu32 (%[p]), %%zmm0\n\tvpaddd 5(%[p]), %%zmm0, %%zmm0\n\tvmovdqu32 %%zmm0, 64(%[p])"); BOTH("vpbroadcastd 9(%[p]), %%zmm0\n\tvmovdqu32 %%zmm0, 64(%[p])");
+        BOTH("vmovdqu32 (%[p]), %%zmm0\n\tvpaddd 5(%[p])%{1to16%}, %%zmm0, %%zmm0\n\tvmovdqu32 %%zmm0, 64(%[p])");
+        BOTH("movl $0x5A3, %%ecx\n\tkmovd %%ecx, %%k1\n\tvmovdqu32 (%[p]), %%zmm0\n\tvmovdqu8 %%zmm0, 64(%[p])%{%%k1%}\n\tvmovdqu32 7(%[p]), %%zmm0%{%%k1%}%{z%}\n\tvmovdqu32 %%zmm0, 100(%[p])");
+        BOTH("movl $0x15A3, %%ecx\n\tkmovd %%ecx, %%k2\n\tvmovdqu64 (%[p]), %%zmm0\n\tvmovdqu8 9(%[p]), %%ymm0%{%%k2%}\n\tvmovdqu32 %%zmm0, 64(%[p])\n\tvmovups %%zmm0, 3(%[p])%{%%k2%}");
+        CHECK(memcmp((void *)at, (void *)(at + 1), 77) != 0);
+    } else printf("without AVX-512\n");
+}
+
+// Accesses over the edge of a page of the card, of two windows, and at odd places.
+static void edges(volatile uint8_t *at) {
+    static uint8_t memory[256] __attribute__((aligned(64)));
+    at += 4096 - 64 - 5;
+    forms(at + 5 - 64);
+    BOTH("movq 1(%[p]), %%rax\n\tmovq %%rax, 9(%[p])"); BOTH("movdqu 3(%[p]), %%xmm0\n\tmovdqu %%xmm0, 18(%[p])");
+    // Two windows of a DRAM tile, one behind the other: what goes over their border goes to both.
+    volatile uint8_t *first = window_at(17, 12, 0, 2 << 20), *second = window_at(17, 12, 2 << 20, 2 << 20);
+    CHECK(second == first + (2 << 20));
+    at = second - 64;
+    BOTH("movl %%eax, 62(%[p])"); // The operand is 64 bytes behind: wholly in the second window.
+    at = second - 128;
+    BOTH("movq %%rax, 61(%[p])\n\tmovq 59(%[p]), %%rbx"); BOTH("movdqu 57(%[p]), %%xmm0\n\tmovdqu %%xmm0, 49(%[p])");
+    BOTH("addq %%rax, 60(%[p])"); BOTH("lock xaddl %%eax, 62(%[p])"); BOTH("imull 62(%[p]), %%eax");
+    uint8_t back[300];
+    for (int i = 0; i < 300; i++) first[(2 << 20) - 150 + i] = i * 3;
+    memcpy(back, (void *)(second - 150), 300);
+    for (int i = 0; i < 300; i++) CHECK(back[i] == (uint8_t)(i * 3));
+}
+
 static void strings(volatile uint8_t *at) {
     static uint8_t source[5000], back[5000];
     for (int i = 0; i < 5000; i++) source[i] = i * 31 + 7;
@@ -176,6 +239,8 @@ int main(int count, char **words) {
     volatile uint8_t *at = window(1, 2, 2 << 20);
     at += 0x10000;
     if (!strcmp(what, "forms")) forms(at);
+    if (!strcmp(what, "vectors")) vectors(at);
+    if (!strcmp(what, "edges")) edges(at);
     if (!strcmp(what, "strings")) strings(at);
     if (!strcmp(what, "pins")) pins();
     if (!strcmp(what, "mailbox")) mailbox(at - 0x10000, count > 2 ? words[2] : "");

@@ -467,7 +467,7 @@ impl Cpu<'_> {
     /// Moves of vector registers, whole or their lowest word.
     fn vector(&mut self, mnemonic: Mnemonic) -> Result<(), Stop> {
         let instruction = self.instruction;
-        if !is_vector_move(mnemonic) || instruction.op_count() != 2 || instruction.has_op_mask() {
+        if !is_vector_move(mnemonic) || instruction.op_count() != 2 {
             return Err(Stop::Unknown);
         }
         let mut data = [0; WIDEST];
@@ -486,6 +486,9 @@ impl Cpu<'_> {
         if is_aligned_move(mnemonic) && !at.is_multiple_of(bytes) {
             return Err(Stop::Unknown);
         }
+        if instruction.has_op_mask() {
+            return self.masked(register, is_memory(0), at, bytes);
+        }
         if is_memory(0) {
             self.context.vector(register.number(), &mut data[..bytes]).ok_or(Stop::Unknown)?;
             return self.store(at, &data[..bytes]);
@@ -495,6 +498,42 @@ impl Cpu<'_> {
         let legacy = matches!(instruction.encoding(), iced_x86::EncodingKind::Legacy);
         let len = bytes.max(16);
         self.context.set_vector(register.number(), &data[..len], !legacy).ok_or(Stop::Unknown)
+    }
+}
+
+impl Cpu<'_> {
+    /// A move of the elements that a mask register names, between a vector register and `bytes`
+    /// bytes at `at`. Neighbours are moved by one access.
+    fn masked(&mut self, register: Register, stores: bool, at: usize, bytes: usize) -> Result<(), Stop> {
+        let instruction = self.instruction;
+        let element = instruction.memory_size().element_size();
+        if element == 0 || bytes % element != 0 {
+            return Err(Stop::Unknown);
+        }
+        let mask = self.context.mask(instruction.op_mask().number()).ok_or(Stop::Unknown)?;
+        let mut data = [0; WIDEST];
+        if stores || !instruction.zeroing_masking() {
+            self.context.vector(register.number(), &mut data[..bytes]).ok_or(Stop::Unknown)?;
+        }
+        let count = bytes / element;
+        let is_named = |index: usize| index < count && mask >> index & 1 != 0;
+        let mut from = 0;
+        while from < count {
+            let run = (from..count).take_while(|&index| is_named(index)).count();
+            if run > 0 {
+                let (start, end) = (from * element, (from + run) * element);
+                if stores {
+                    self.store(at + start, &data[start..end])?;
+                } else {
+                    self.load(at + start, &mut data[start..end])?;
+                }
+            }
+            from += run.max(1);
+        }
+        if stores {
+            return Ok(());
+        }
+        self.context.set_vector(register.number(), &data[..bytes.max(16)], true).ok_or(Stop::Unknown)
     }
 }
 

@@ -12,7 +12,7 @@ mod scratch;
 mod strings;
 
 pub(crate) use context::Context;
-pub(crate) use scratch::is_scratch;
+pub(crate) use scratch::{is_scratch, prepare};
 
 use crate::state::{self, State};
 use crate::{client, maps, process, tell, watch};
@@ -54,16 +54,13 @@ struct Decoded {
 /// Entries of the table of decoded instructions.
 const TABLE: usize = 4096;
 
-#[derive(Default)]
-struct Table(Vec<Option<Box<Decoded>>>);
+/// A place of the library's, not of the heap: the handler of a signal fills it.
+struct Table([Option<Decoded>; TABLE]);
 
-static DECODED: std::sync::Mutex<Table> = std::sync::Mutex::new(Table(Vec::new()));
+static DECODED: std::sync::Mutex<Table> = std::sync::Mutex::new(Table([const { None }; TABLE]));
 
 impl Table {
     fn decode(&mut self, rip: u64) -> Option<Instruction> {
-        if self.0.is_empty() {
-            self.0.resize_with(TABLE, || None);
-        }
         let mut bytes = [0; 16];
         if !client::load(rip as usize, &mut bytes) {
             // Near the end of memory: as many as there are.
@@ -71,7 +68,7 @@ impl Table {
             bytes[len..].fill(0);
         }
         let slot = &mut self.0[rip as usize % TABLE];
-        if let Some(known) = slot.as_deref()
+        if let Some(known) = slot.as_ref()
             && known.rip == rip
             && known.bytes == bytes
         {
@@ -81,7 +78,7 @@ impl Table {
         if instruction.is_invalid() {
             return None;
         }
-        *slot = Some(Box::new(Decoded { rip, bytes, instruction }));
+        *slot = Some(Decoded { rip, bytes, instruction });
         Some(instruction)
     }
 }
