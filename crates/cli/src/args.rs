@@ -4,10 +4,10 @@
 //! command line is read.
 
 use crate::answer::{ReportArgs, ReportOrJsonArgs};
-use crate::card_options::CardLookArgs;
 use crate::board_file;
 use crate::board_option::LayoutOption;
 use crate::bundle::ReplayArgs;
+use crate::card_options::CardLookArgs;
 use crate::disasm::DisasmArgs;
 use crate::explain::ExplainArgs;
 use crate::kinds::{Focus, KindRow, Topic, Verb, add_options, focus, help_after};

@@ -232,7 +232,7 @@ impl Driver {
             Request::UnpinPages => {
                 let wanted = get(memory, at)?;
                 self.unpin(card, memory, file, &wanted)?;
-            },
+            }
             Request::LockCtl => self.lock(memory, file, at)?,
             Request::MapPeerBar => {
                 // There is one card: whatever file is named, it is no other card's.

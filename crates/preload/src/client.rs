@@ -35,6 +35,19 @@ global_asm!(
     "movdqu [rdi], xmm0",
     "xor eax, eax",
     "ret",
+    // rdi: the word, rsi: what is expected, rdx: what is to be there. 2: it was something else.
+    "tilework_guarded_swap_4:",
+    "mov eax, esi",
+    "lock cmpxchg dword ptr [rdi], edx",
+    "jmp 2f",
+    "tilework_guarded_swap_8:",
+    "mov rax, rsi",
+    "lock cmpxchg qword ptr [rdi], rdx",
+    "2:",
+    "mov eax, 0",
+    "mov ecx, 2",
+    "cmovne eax, ecx",
+    "ret",
     "tilework_guarded_any:",
     "mov rcx, rdx",
     "rep movsb",
@@ -58,6 +71,8 @@ unsafe extern "C" {
     fn tilework_guarded_4(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_8(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_16(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_swap_4(at: *mut u8, expected: u64, new: u64) -> u32;
+    fn tilework_guarded_swap_8(at: *mut u8, expected: u64, new: u64) -> u32;
     fn tilework_guarded_any(to: *mut u8, from: *const u8, len: usize) -> u32;
 }
 
@@ -91,4 +106,17 @@ pub(crate) fn load(at: usize, out: &mut [u8]) -> bool {
 #[must_use]
 pub(crate) fn store(at: usize, data: &[u8]) -> bool {
     copy(std::ptr::with_exposed_provenance_mut(at), data.as_ptr(), data.len())
+}
+
+/// Puts `new` into the program's word of `bytes` (4 or 8) at `at` if `expected` is there, at once
+/// for all threads. Whether it was; `None` if the word cannot be written.
+#[must_use]
+pub(crate) fn swap(at: usize, bytes: usize, expected: u64, new: u64) -> Option<bool> {
+    let function = if bytes == 4 { tilework_guarded_swap_4 } else { tilework_guarded_swap_8 };
+    // SAFETY: an access that is not possible ends the function.
+    match unsafe { function(std::ptr::with_exposed_provenance_mut(at), expected, new) } {
+        0 => Some(true),
+        2 => Some(false),
+        _ => None,
+    }
 }

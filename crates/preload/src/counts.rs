@@ -19,9 +19,9 @@ pub(crate) struct Accesses {
 
 /// Writes the file; `%p` in its name is the number of the process.
 pub(crate) fn write(card: &mut OwnCard, path: OsString) {
-    let path = path.into_string().map_or_else(OsString::from, |text| {
-        OsString::from(text.replace("%p", &std::process::id().to_string()))
-    });
+    let path = path
+        .into_string()
+        .map_or_else(OsString::from, |text| OsString::from(text.replace("%p", &std::process::id().to_string())));
     let (accesses, stats) = (card.accesses(), card.stats());
     let mut text = String::from("{\n");
     for (name, value) in [

@@ -22,6 +22,7 @@
 
 mod client;
 mod clock;
+mod combine;
 mod copies;
 mod counts;
 mod cpu;

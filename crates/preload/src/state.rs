@@ -1,5 +1,6 @@
 //! The card of this process: the chip, the driver and what is mapped, under one lock.
 
+use crate::combine::Combined;
 use crate::counts::Accesses;
 use crate::maps::Maps;
 use crate::polls::Polls;
@@ -29,6 +30,7 @@ pub(crate) struct State {
     pub descriptors: HashMap<u32, u32>,
     pub user: Process,
     pub polls: Polls,
+    pub combined: Combined,
 }
 
 /// The chip as the driver sees it.
@@ -321,7 +323,15 @@ fn make() {
     let bus = BusMap::default();
     let mut card = OwnCard::new(board, bus.clone());
     let driver = Driver::with_bus(board, &mut card, bus);
-    let state = State { card, driver, maps: Maps::default(), descriptors: HashMap::new(), user: Process, polls: Polls::default() };
+    let state = State {
+        card,
+        driver,
+        maps: Maps::default(),
+        descriptors: HashMap::new(),
+        user: Process,
+        polls: Polls::default(),
+        combined: Combined::new(),
+    };
     crate::cpu::prepare();
     crate::trap::prepare();
     STATE.store(Box::leak(Box::new(Mutex::new(state))), Ordering::Release);

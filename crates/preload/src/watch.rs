@@ -159,8 +159,7 @@ fn is_known(at: usize, len: usize) -> bool {
 
 /// Memory is unpinned.
 pub(crate) fn remove(at: usize, len: usize) {
-    let wanted =
-        |r: &&Region| r.start.load(Ordering::Relaxed) == at && r.len.load(Ordering::Relaxed) == len;
+    let wanted = |r: &&Region| r.start.load(Ordering::Relaxed) == at && r.len.load(Ordering::Relaxed) == len;
     if let Some(region) = regions().find(wanted) {
         open(at, len);
         region.len.store(0, Ordering::Release);

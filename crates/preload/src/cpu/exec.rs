@@ -1,14 +1,14 @@
 //! The instructions of copies and polls, one by one.
 //!
 //! Only what reads and writes one operand in memory at most once is here; an instruction that is
-//! not is for the processor. Locked instructions on the program's own memory are never done here:
-//! they must be atomic.
+//! not is for the processor. A locked instruction on the program's own memory exchanges the word for
+//! what it has read, and begins anew if another thread was faster.
 
 use super::flags::{self, add, cut, holds, of_result, sub, top};
 use super::{Context, Step, Stop, strings};
 use crate::state::State;
-use crate::{client, maps, polls, trap, watch};
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use crate::{client, combine, maps, polls, trap, watch};
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 
 /// The most bytes of an operand.
 pub(super) const WIDEST: usize = 64;
@@ -19,6 +19,8 @@ pub(super) struct Cpu<'a> {
     pub context: &'a mut Context,
     pub instruction: &'a Instruction,
     pub touched: bool,
+    /// Of a locked instruction on the program's memory: what it has read there.
+    locked: Option<Option<u64>>,
 }
 
 /// The address that a segment register adds.
@@ -50,12 +52,16 @@ pub(super) fn address(context: &Context, instruction: &Instruction) -> Option<us
 
 /// Carries an instruction out, unless it is for the processor.
 pub(super) fn step(state: &mut State, context: &mut Context, instruction: &Instruction) -> Step {
-    let mut cpu = Cpu { state, context, instruction, touched: false };
+    let mut cpu = Cpu { state, context, instruction, touched: false, locked: None };
     let before = cpu.context.rip();
     cpu.context.set_rip(instruction.next_ip());
-    match cpu.execute() {
+    let mut done = cpu.execute();
+    while matches!(done, Err(Stop::Again)) {
+        done = cpu.execute();
+    }
+    match done {
         Ok(()) => Step::Done(cpu.touched),
-        Err(Stop::Unknown | Stop::Memory) => {
+        Err(_) => {
             cpu.context.set_rip(before);
             Step::Native
         }
@@ -71,6 +77,7 @@ impl Cpu<'_> {
     pub(super) fn load(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
         if self.is_card(at, out.len()) {
             self.touched = true;
+            combine::flush(self.state);
             return if trap::card_read(self.state, at, out) { Ok(()) } else { Err(Stop::Memory) };
         }
         if watch::is_watched(at, out.len()) {
@@ -97,6 +104,7 @@ impl Cpu<'_> {
             return Ok(());
         }
         watch::is_mailbox(at, out.len());
+        combine::flush(self.state);
         polls::run_to_write(&mut self.state.card);
         watch::lend(at, out.len());
         if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
@@ -106,7 +114,7 @@ impl Cpu<'_> {
         if self.is_card(at, data.len()) {
             self.touched = true;
             self.state.polls.forget();
-            return if trap::card_write(self.state, at, data) { Ok(()) } else { Err(Stop::Memory) };
+            return if combine::store(self.state, at, data) { Ok(()) } else { Err(Stop::Memory) };
         }
         if watch::is_watched(at, data.len()) {
             self.touched = true;
@@ -147,6 +155,9 @@ impl Cpu<'_> {
                 let mut word = [0; 8];
                 let at = self.at()?;
                 self.load(at, &mut word[..bytes])?;
+                if let Some(seen) = &mut self.locked {
+                    *seen = Some(u64::from_le_bytes(word));
+                }
                 Ok(u64::from_le_bytes(word))
             }
             OpKind::Immediate8
@@ -170,6 +181,13 @@ impl Cpu<'_> {
             }
             OpKind::Memory => {
                 let (at, bytes) = (self.at()?, self.bytes(op)?);
+                if let Some(Some(seen)) = self.locked {
+                    return match client::swap(at, bytes, seen, value) {
+                        Some(true) => Ok(()),
+                        Some(false) => Err(Stop::Again),
+                        None => Err(Stop::Memory),
+                    };
+                }
                 self.store(at, &value.to_le_bytes()[..bytes])
             }
             _ => Err(Stop::Unknown),
@@ -181,8 +199,9 @@ impl Cpu<'_> {
         self.context.set_flags(all & !mask | flags & mask);
     }
 
-    /// Refuses what must be atomic in the program's memory.
-    fn check_lock(&self) -> Result<(), Stop> {
+    /// Finds out whether the instruction must be atomic in the program's memory: a whole word, of
+    /// which the first operand is in memory.
+    fn check_lock(&mut self) -> Result<(), Stop> {
         use Mnemonic::Xchg;
         let instruction = self.instruction;
         let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
@@ -190,7 +209,27 @@ impl Cpu<'_> {
             return Ok(());
         }
         let at = self.at()?;
-        if self.is_card(at, instruction.memory_size().size().max(1)) { Ok(()) } else { Err(Stop::Unknown) }
+        let bytes = instruction.memory_size().size();
+        if self.is_card(at, bytes.max(1)) {
+            return Ok(());
+        }
+        let whole = matches!(bytes, 4 | 8) && at.is_multiple_of(bytes) && !watch::is_watched(at, bytes);
+        if !whole || instruction.op0_kind() != OpKind::Memory {
+            return Err(Stop::Unknown);
+        }
+        combine::flush(self.state);
+        self.locked = Some(None);
+        Ok(())
+    }
+
+    /// `vzeroupper`: what is above the low halves of the first sixteen vector registers is zero.
+    fn clear_upper(&mut self) -> Result<(), Stop> {
+        for number in 0..16 {
+            let mut low = [0; 16];
+            self.context.vector(number, &mut low).ok_or(Stop::Unknown)?;
+            self.context.set_vector(number, &low, true).ok_or(Stop::Unknown)?;
+        }
+        Ok(())
     }
 
     fn execute(&mut self) -> Result<(), Stop> {
@@ -213,7 +252,12 @@ impl Cpu<'_> {
             M::Xchg | M::Xadd | M::Cmpxchg => self.exchange(),
             M::Bswap => self.swap_bytes(),
             M::Push | M::Pop | M::Call | M::Ret => self.stack(),
-            M::Nop | M::Pause | M::Sfence | M::Lfence | M::Mfence | M::Endbr64 => Ok(()),
+            M::Nop | M::Pause | M::Endbr64 => Ok(()),
+            M::Sfence | M::Lfence | M::Mfence => {
+                combine::flush(self.state);
+                Ok(())
+            }
+            M::Vzeroupper => self.clear_upper(),
             M::Jmp => self.jump(),
             _ if self.instruction.is_jcc_short_or_near() => self.branch(),
             _ if self.instruction.is_string_instruction() => strings::execute(self),
@@ -418,7 +462,7 @@ impl Cpu<'_> {
             Call => {
                 let to = match instruction.op0_kind() {
                     OpKind::NearBranch64 => instruction.near_branch64(),
-                    OpKind::Register => self.get(0)?,
+                    OpKind::Register | OpKind::Memory if instruction.code() == Code::Call_rm64 => self.get(0)?,
                     _ => return Err(Stop::Unknown),
                 };
                 self.push(instruction.next_ip())?;
@@ -436,10 +480,12 @@ impl Cpu<'_> {
     }
 
     fn jump(&mut self) -> Result<(), Stop> {
-        if self.instruction.op0_kind() != OpKind::NearBranch64 {
-            return Err(Stop::Unknown);
-        }
-        self.context.set_rip(self.instruction.near_branch64());
+        let to = match self.instruction.op0_kind() {
+            OpKind::NearBranch64 => self.instruction.near_branch64(),
+            OpKind::Register | OpKind::Memory if self.instruction.code() == Code::Jmp_rm64 => self.get(0)?,
+            _ => return Err(Stop::Unknown),
+        };
+        self.context.set_rip(to);
         Ok(())
     }
 
@@ -507,7 +553,7 @@ impl Cpu<'_> {
     fn masked(&mut self, register: Register, stores: bool, at: usize, bytes: usize) -> Result<(), Stop> {
         let instruction = self.instruction;
         let element = instruction.memory_size().element_size();
-        if element == 0 || bytes % element != 0 {
+        if element == 0 || !bytes.is_multiple_of(element) {
             return Err(Stop::Unknown);
         }
         let mask = self.context.mask(instruction.op_mask().number()).ok_or(Stop::Unknown)?;

@@ -15,7 +15,7 @@ pub(crate) use context::Context;
 pub(crate) use scratch::{is_scratch, prepare};
 
 use crate::state::{self, State};
-use crate::{client, maps, process, tell, watch};
+use crate::{client, combine, maps, process, tell, watch};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 /// Instructions without an access to the card after which the processor goes on.
@@ -42,6 +42,8 @@ pub(super) enum Stop {
     Unknown,
     /// The program's memory is not there: the processor is to find out.
     Memory,
+    /// Another thread has changed the word of a locked instruction meanwhile.
+    Again,
 }
 
 /// What was decoded, by address. The bytes tell whether it is still there.
@@ -86,6 +88,12 @@ impl Table {
 /// Carries out the instruction at which the program stands, whose access to `at` has trapped, and
 /// those behind it. False if it could not be: the trap is the program's own affair.
 pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
+    let done = run_on(state, context, at);
+    combine::flush(state);
+    done
+}
+
+fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
     let mut any = is_scratch(context.rip() as usize);
     if any && !scratch::finish(state, context) {
         return false;
@@ -102,6 +110,7 @@ pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
             Step::Done(true) => idle = 0,
             Step::Done(false) => idle += 1,
             Step::Native => {
+                combine::flush(state);
                 let touches = touches_card(state, context, &instruction);
                 if touches && scratch::begin(state, context, &instruction) {
                     return true;
