@@ -74,9 +74,7 @@ struct Write {
 #[derive(Clone, Copy, Debug)]
 struct Swap {
     regs: Regs,
-    /// The lanes in which the values are exchanged.
     mask: u32,
-    enabled: u32,
 }
 
 /// What is scheduled and on its way.
@@ -249,19 +247,20 @@ impl Vector {
         // What the sub-unit cannot execute is as good as SFPNOP.
         let Some(insn) = insn.filter(|&insn| SubUnit::of(insn) == unit) else { return Ok(Some(Work::Nothing)) };
         let mut regs = Regs::of(insn);
-        // `SFPSWAP` reads VD where others read VB. So its VD is the loaded register, or that of the
-        // template, against which the loaded one is compared: the public kernel library's fast
-        // exponential bounds its operand in this way (tt_llk_blackhole and tt-metal,
-        // `ckernel_sfpu_exp.h`, where the template's VD is the constant -88.5).
-        if matches!(insn, VectorOp::Sfpswap(_)) {
-            regs.b = regs.d;
-        }
         if bits & REPLACE_VB != 0 {
             regs.b = load.vd;
         } else {
             regs.c = load.vd;
         }
-        regs.d = if bits & MACRO_VD != 0 { MACRO_LREG } else { load.vd };
+        // `SFPSWAP` reads VD where others read VB. If that is not replaced, VD is the template's: the
+        // loaded register, VC, is compared with it. The public kernel library's fast exponential
+        // bounds its operand in this way by a constant (tt-metal, `ckernel_sfpu_exp.h`).
+        let compares = matches!(insn, VectorOp::Sfpswap(_)) && bits & REPLACE_VB == 0;
+        regs.d = match bits & MACRO_VD {
+            0 if compares => regs.d,
+            0 => load.vd,
+            _ => MACRO_LREG,
+        };
         Ok(Some(Work::Op(insn, regs)))
     }
 
@@ -307,24 +306,13 @@ impl Vector {
         }
         if let Some(swap) = second {
             self.macros.arrival = Some(now + 1);
-            self.finish_swap(swap);
+            self.exchange(swap.regs, swap.mask);
         }
         self.macros.arrival = None;
         if !self.macros.counts_instructions() {
             self.macros.count_down();
         }
         Ok(())
-    }
-
-    /// The second cycle of `SFPSWAP`. What VD of the template gets goes to the macro's VD; VC is that
-    /// register, and gets nothing else.
-    fn finish_swap(&mut self, Swap { regs, mask, enabled }: Swap) {
-        if regs.b == regs.d {
-            return self.exchange(regs, mask);
-        }
-        let (c, d) = (self.lregs[regs.c], self.lregs[regs.b]);
-        let values = std::array::from_fn(|lane| if mask >> lane & 1 != 0 { c[lane] } else { d[lane] });
-        self.write(regs.d, &values, enabled);
     }
 
     /// Notes which sub-unit an instruction has in this cycle, and refuses what the page's footnotes
@@ -351,8 +339,8 @@ impl Vector {
             Work::Nothing => {}
             Work::Store { vd, format, addr } => self.store(on, vd, addr, format, lanes),
             Work::Op(VectorOp::Sfpswap(insn), regs) => {
-                let mask = self.swaps(insn.mod1(), Regs { d: regs.b, ..regs }, lanes);
-                self.macros.swap = Some(Swap { regs, mask, enabled: lanes.enabled });
+                let mask = self.swaps(insn.mod1(), regs, lanes);
+                self.macros.swap = Some(Swap { regs, mask });
             }
             Work::Op(insn, regs) => {
                 self.macros.arrival = Some(on.now + latency(insn));
