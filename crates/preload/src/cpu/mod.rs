@@ -10,6 +10,7 @@ mod exec;
 mod flags;
 mod scratch;
 mod strings;
+mod vectors;
 
 pub(crate) use context::Context;
 pub(crate) use scratch::{is_scratch, prepare};
