@@ -7,6 +7,7 @@ use crate::answer::{ReportArgs, ReportOrJsonArgs};
 use crate::board_file;
 use crate::board_option::LayoutOption;
 use crate::bundle::ReplayArgs;
+use crate::card_options::CardLookArgs;
 use crate::disasm::DisasmArgs;
 use crate::explain::ExplainArgs;
 use crate::kinds::{Focus, KindRow, Topic, Verb, add_options, focus, help_after};
@@ -165,10 +166,9 @@ The program finds /dev/tenstorrent/0 and the card in /sys, and reads and writes 
 be dynamically linked. A fault on the chip ends it with a report and exit code 101; otherwise its exit code is the
 command's. docs/card.md says what is served and what is not.
 
-Example:
+Examples:
   tilework card --board p150 -- tt-smi -s
-
-The environment of the program: TILEWORK_CHECKS, TILEWORK_TRACE and the others of docs/card.md look into the run.")]
+  tilework card --board p100 --trace card.pftrace --counts counts.json -- python3 examples/jax/add.py")]
 pub struct CardArgs {
     /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks
     /// (docs/card.md).
@@ -177,6 +177,8 @@ pub struct CardArgs {
     /// How the time of the chip moves.
     #[arg(long, value_enum, default_value = "lazy")]
     pub clock: CardClock,
+    #[command(flatten)]
+    pub look: CardLookArgs,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub command: Vec<std::ffi::OsString>,

@@ -62,6 +62,7 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
              command that was built from its repository",
         ));
     };
+    let variables = args.look.variables()?;
     let [program, rest @ ..] = &args.command[..] else { return Err(Failure::usage("no program was named")) };
     if let Some(path) = found(program) {
         refuse_static(&path)?;
@@ -82,8 +83,23 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
         .env("LD_PRELOAD", preloads(&file))
         .env("TILEWORK_CARD_ROOT", &root)
         .env("TILEWORK_CARD_BOARD", String::from_utf8_lossy(&text_of(args.board)).into_owned())
-        .env("TILEWORK_CARD_CLOCK", clock);
-    child.status().map_err(|error| Failure::usage(format!("{} cannot be started: {error}", program.display())))
+        .env("TILEWORK_CARD_CLOCK", clock)
+        .envs(variables);
+    let ended = child.status();
+    remove_locks(&root);
+    ended.map_err(|error| Failure::usage(format!("{} cannot be started: {error}", program.display())))
+}
+
+/// Removes the locks in shared memory that the library has given the program under the folder's
+/// name.
+fn remove_locks(root: &Path) {
+    let Some(name) = root.file_name().map(|name| name.to_string_lossy().into_owned()) else { return };
+    for entry in std::fs::read_dir("/dev/shm").into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&format!("{name}.")) {
+            // What cannot be removed is some empty bytes of memory.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// The library before those that the user loads already.

@@ -14,6 +14,7 @@ mod board_option;
 mod board_report;
 mod bundle;
 mod card;
+mod card_options;
 mod chip;
 mod comparison;
 mod cq;

@@ -44,3 +44,37 @@ fn programs_that_cannot_be_served_are_refused() {
         _ => println!("a static program is left out: cc -static does not make one"),
     }
 }
+
+#[test]
+fn options_that_cannot_work_are_refused_with_the_reason() {
+    for (words, why) in [
+        (&["--gdb", "1234"][..], "in the program's own process"),
+        (&["--bundle", "b.zip"], "the program is not this command's"),
+        (&["--trace-cycles", "1..2"], "needs --trace FILE"),
+        (&["--findings", "f.json"], "needs --checks WORDS"),
+        (&["--checks", "wran"], "--checks: "),
+        (&["--trace", "t.png"], "--trace: "),
+        (&["--counts", "/no/such/folder/c.json"], "no file can be written there"),
+    ] {
+        let mut all = words.to_vec();
+        all.extend(["--", "true"]);
+        let output = card(&all);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(text(&output.stderr).contains(why), "{words:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn what_was_moved_and_a_timeline_are_written_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (counts, trace) = (folder.path().join("c.json"), folder.path().join("t.txt"));
+    // A shell opens the device; the card is made then.
+    let script = "cd / && exec 3<>/dev/tenstorrent/0";
+    let output =
+        card(&["--counts", counts.to_str().unwrap(), "--trace", trace.to_str().unwrap(), "--", "bash", "-c", script]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let counts: serde_json::Value = serde_json::from_slice(&std::fs::read(counts).unwrap()).unwrap();
+    assert!(counts["bar_reads"].as_u64() > Some(0), "{counts}");
+    assert_eq!(counts["host_memory_bytes_read_by_card"], 0);
+    assert!(trace.is_file());
+}

@@ -179,6 +179,7 @@ impl Driver {
         for pin in &open.pins {
             self.tear_down_noc(card, pin.region);
             self.bus.remove(pin.bus);
+            memory.unpinned(pin.address, pin.size);
         }
         for lock in &open.locks {
             self.locks.remove(lock);
@@ -228,7 +229,10 @@ impl Driver {
                 let out = self.pin(card, memory, file, &wanted)?;
                 put_sized(memory, out_at, wanted.output_size_bytes, &out)?;
             }
-            Request::UnpinPages => self.unpin(card, file, &get(memory, at)?)?,
+            Request::UnpinPages => {
+                let wanted = get(memory, at)?;
+                self.unpin(card, memory, file, &wanted)?;
+            }
             Request::LockCtl => self.lock(memory, file, at)?,
             Request::MapPeerBar => {
                 // There is one card: whatever file is named, it is no other card's.

@@ -72,6 +72,10 @@ pub trait UserMemory {
     /// Whether `size` bytes from `address` on are memory that can be pinned, for writing unless
     /// `read_only`.
     fn can_be_pinned(&mut self, address: u64, size: u64, read_only: bool) -> bool;
+    /// `size` bytes from `address` on were pinned; the device may write them unless `read_only`.
+    fn pinned(&mut self, _address: u64, _size: u64, _read_only: bool) {}
+    /// `size` bytes from `address` on are not pinned any more.
+    fn unpinned(&mut self, _address: u64, _size: u64) {}
     /// Memory for a DMA buffer of `size` bytes, all zero; where it lies in the process.
     ///
     /// # Errors

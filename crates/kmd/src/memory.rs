@@ -186,10 +186,17 @@ impl Driver {
             }
         }
         self.file_mut(file)?.pins.push(Pin { address, size, bus, region });
+        memory.pinned(address, size, read_only);
         Ok(PinOut { physical_address: bus, noc_address })
     }
 
-    pub(crate) fn unpin(&mut self, card: &mut dyn Card, file: FileId, wanted: &UnpinIn) -> Result<(), Errno> {
+    pub(crate) fn unpin(
+        &mut self,
+        card: &mut dyn Card,
+        memory: &mut dyn UserMemory,
+        file: FileId,
+        wanted: &UnpinIn,
+    ) -> Result<(), Errno> {
         let pages = wanted.size / PAGE;
         if wanted.reserved != 0 || pages == 0 {
             return Err(Errno::Invalid);
@@ -203,6 +210,7 @@ impl Driver {
         let pin = pins.remove(found);
         self.tear_down_noc(card, pin.region);
         self.bus.remove(pin.bus);
+        memory.unpinned(pin.address, pin.size);
         Ok(())
     }
 

@@ -9,6 +9,29 @@ use std::arch::global_asm;
 global_asm!(
     ".pushsection .text.tilework_guarded,\"ax\",@progbits",
     ".p2align 4",
+    // Other units of this crate name them.
+    ".globl tilework_guarded_start",
+    ".hidden tilework_guarded_start",
+    ".globl tilework_guarded_end",
+    ".hidden tilework_guarded_end",
+    ".globl tilework_guarded_failed",
+    ".hidden tilework_guarded_failed",
+    ".globl tilework_guarded_1",
+    ".hidden tilework_guarded_1",
+    ".globl tilework_guarded_2",
+    ".hidden tilework_guarded_2",
+    ".globl tilework_guarded_4",
+    ".hidden tilework_guarded_4",
+    ".globl tilework_guarded_8",
+    ".hidden tilework_guarded_8",
+    ".globl tilework_guarded_16",
+    ".hidden tilework_guarded_16",
+    ".globl tilework_guarded_any",
+    ".hidden tilework_guarded_any",
+    ".globl tilework_guarded_swap_4",
+    ".hidden tilework_guarded_swap_4",
+    ".globl tilework_guarded_swap_8",
+    ".hidden tilework_guarded_swap_8",
     "tilework_guarded_start:",
     "tilework_guarded_1:",
     "mov al, [rsi]",
@@ -35,6 +58,19 @@ global_asm!(
     "movdqu [rdi], xmm0",
     "xor eax, eax",
     "ret",
+    // rdi: the word, rsi: what is expected, rdx: what is to be there. 2: it was something else.
+    "tilework_guarded_swap_4:",
+    "mov eax, esi",
+    "lock cmpxchg dword ptr [rdi], edx",
+    "jmp 2f",
+    "tilework_guarded_swap_8:",
+    "mov rax, rsi",
+    "lock cmpxchg qword ptr [rdi], rdx",
+    "2:",
+    "mov eax, 0",
+    "mov ecx, 2",
+    "cmovne eax, ecx",
+    "ret",
     "tilework_guarded_any:",
     "mov rcx, rdx",
     "rep movsb",
@@ -58,6 +94,8 @@ unsafe extern "C" {
     fn tilework_guarded_4(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_8(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_16(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_swap_4(at: *mut u8, expected: u64, new: u64) -> u32;
+    fn tilework_guarded_swap_8(at: *mut u8, expected: u64, new: u64) -> u32;
     fn tilework_guarded_any(to: *mut u8, from: *const u8, len: usize) -> u32;
 }
 
@@ -91,4 +129,17 @@ pub(crate) fn load(at: usize, out: &mut [u8]) -> bool {
 #[must_use]
 pub(crate) fn store(at: usize, data: &[u8]) -> bool {
     copy(std::ptr::with_exposed_provenance_mut(at), data.as_ptr(), data.len())
+}
+
+/// Puts `new` into the program's word of `bytes` (4 or 8) at `at` if `expected` is there, at once
+/// for all threads. Whether it was; `None` if the word cannot be written.
+#[must_use]
+pub(crate) fn swap(at: usize, bytes: usize, expected: u64, new: u64) -> Option<bool> {
+    let function = if bytes == 4 { tilework_guarded_swap_4 } else { tilework_guarded_swap_8 };
+    // SAFETY: an access that is not possible ends the function.
+    match unsafe { function(std::ptr::with_exposed_provenance_mut(at), expected, new) } {
+        0 => Some(true),
+        2 => Some(false),
+        _ => None,
+    }
 }

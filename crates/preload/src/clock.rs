@@ -1,15 +1,17 @@
 //! The chip's time, and what the program sees of the host's.
 //!
 //! Accesses take their time on the chip by themselves. Beyond that the chip's time moves when the
-//! program sleeps, yields or looks at the clock, and, with the lazy clock, when the program has not
-//! touched the card for [`SILENCE`]: it may poll memory that the device writes, so the chip then
-//! runs to its next write of such memory. With the free clock it always runs.
+//! program sleeps, yields or looks at the clock, and, with the lazy clock, when it polls pinned
+//! memory (`polls`, `watch`). With the free clock it always runs.
+//!
+//! The thread of the lazy clock moves no time. It has the pinned pages watched anew when the
+//! program has not touched the card for [`SILENCE`]: it may poll one that it used as data before.
 //!
 //! One access can take the simulation longer than a program allows for (tt-umd: 2 ms). What is
 //! longer than [`NOTICED`] does not count: the clocks that programs measure limits by stand still.
 
 use crate::real::real;
-use crate::state;
+use crate::{state, watch};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,10 +21,10 @@ use std::time::{Duration, Instant};
 const CYCLES_US: u64 = 1350;
 /// How long a program is silent before the lazy clock moves.
 const SILENCE: Duration = Duration::from_millis(1);
+/// The longest time between two looks at a silent program, as a multiple of it.
+const SILENCES: u32 = 64;
 /// Cycles that one step of a clock takes at most, and between two looks at who waits.
 const STEP: u32 = 2_000;
-/// Steps of the lazy clock at a time.
-const LAZY_STEPS: u32 = 100;
 /// Cycles that pass when the program looks at the clock or yields.
 const LOOK: u32 = 100;
 /// The most cycles that pass for one sleep: 10 ms.
@@ -74,6 +76,11 @@ fn chosen() -> Clock {
     })
 }
 
+/// Whether polls of memory move the time.
+pub(crate) fn is_lazy() -> bool {
+    chosen() == Clock::Lazy
+}
+
 /// Starts the thread of the clock.
 pub(crate) fn start() {
     let clock = chosen();
@@ -93,21 +100,18 @@ pub(crate) fn start() {
 
 fn lazy() {
     let mut before = u64::MAX;
+    let mut turns = 1;
     while state::exists() {
-        std::thread::sleep(SILENCE);
+        std::thread::sleep(SILENCE * turns);
         let Some(mut state) = state::try_lock() else { continue };
-        let accesses = state.card.accesses();
+        let accesses = state.card.touched();
         if accesses != before || !state.driver.is_open() || state.card.is_quiet() {
-            before = accesses;
+            (before, turns) = (accesses, 1);
             continue;
         }
-        let writes = state.card.device_writes();
-        for _ in 0..LAZY_STEPS {
-            state.card.clock(STEP);
-            if state::is_awaited() || state.card.device_writes() != writes || state.card.is_quiet() {
-                break;
-            }
-        }
+        // The program may poll memory that it has also used as data: it traps once more.
+        watch::arm();
+        turns = (turns * 2).min(SILENCES);
     }
 }
 
@@ -159,6 +163,11 @@ fn slept(time: Duration) {
 static HIDDEN: AtomicI64 = AtomicI64::new(0);
 /// The latest time that a thread was told, by clock.
 static TOLD: [AtomicI64; 2] = [AtomicI64::new(0), AtomicI64::new(0)];
+
+/// Finds the C library's function, before a handler needs it.
+pub(crate) fn prepare() {
+    let _ = real!(clock_gettime as ClockGettime);
+}
 
 /// Runs an access, and hides what it takes too long.
 pub(crate) fn hide<R>(access: impl FnOnce() -> R) -> R {

@@ -3,7 +3,7 @@
 
 use crate::real::next;
 use crate::state::State;
-use crate::{client, maps, state, trap};
+use crate::{client, maps, state, trap, watch};
 use std::arch::asm;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -74,11 +74,20 @@ fn copy_card(to: usize, from: usize, len: usize) -> bool {
 
 /// Reads the program's memory or the card. False where there is neither.
 fn read(state: &mut State, at: usize, out: &mut [u8]) -> bool {
-    if state.maps.overlaps(at, out.len()) { trap::card_read(state, at, out) } else { client::load(at, out) }
+    if state.maps.overlaps(at, out.len()) {
+        return trap::card_read(state, at, out);
+    }
+    watch::lend(at, out.len());
+    client::load(at, out)
 }
 
 fn write(state: &mut State, at: usize, data: &[u8]) -> bool {
-    if state.maps.overlaps(at, data.len()) { trap::card_write(state, at, data) } else { client::store(at, data) }
+    if state.maps.overlaps(at, data.len()) {
+        state.polls.forget();
+        return trap::card_write(state, at, data);
+    }
+    watch::lend(at, data.len());
+    client::store(at, data)
 }
 
 #[cold]

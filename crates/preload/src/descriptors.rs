@@ -3,7 +3,7 @@
 use crate::maps::{self, is_card};
 use crate::real::{real, set_errno};
 use crate::state::{self, Locked, State};
-use crate::{clock, paths, process, tell};
+use crate::{clock, paths, process, tell, watch};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -219,6 +219,9 @@ unsafe fn map(at: *mut c_void, len: usize, protection: i32, flags: i32, fd: i32,
         if fixed && is_card(at.addr(), len) && process::is_active() {
             unmap_card(at.expose_provenance(), len);
         }
+        if fixed {
+            give_up(at.addr(), len);
+        }
         let found = maps::real_mmap(at.expose_provenance(), len, protection, flags, fd, offset);
         return found.map_or(libc::MAP_FAILED, std::ptr::with_exposed_provenance_mut);
     };
@@ -287,6 +290,16 @@ fn unmap_card(at: usize, len: usize) -> Option<bool> {
     Some(true)
 }
 
+/// Pinned pages that the program changes by itself are not watched any more.
+fn give_up(at: usize, len: usize) {
+    if watch::is_watched(at, len)
+        && !clock::is_inside()
+        && let Some(_state) = state::lock(true)
+    {
+        watch::give_up(at, len);
+    }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> i32 {
     let start = at.expose_provenance();
@@ -297,6 +310,7 @@ unsafe extern "C" fn munmap(at: *mut c_void, len: usize) -> i32 {
             None => {}
         }
     }
+    give_up(start, len);
     maps::real_munmap(start, len)
 }
 
@@ -306,6 +320,7 @@ unsafe extern "C" fn mprotect(at: *mut c_void, len: usize, protection: i32) -> i
         // The pages of a BAR stay without rights here: each access is to trap.
         return 0;
     }
+    give_up(at.addr(), len);
     // SAFETY: the caller's promise.
     unsafe { real!(mprotect as unsafe extern "C" fn(*mut c_void, usize, i32) -> i32)(at, len, protection) }
 }

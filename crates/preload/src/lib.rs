@@ -22,17 +22,21 @@
 
 mod client;
 mod clock;
+mod combine;
 mod copies;
+mod counts;
 mod cpu;
 mod descriptors;
 mod maps;
 mod paths;
+mod polls;
 mod process;
 mod real;
 mod signals;
 mod state;
 mod tell;
 mod trap;
+mod watch;
 
 /// Not the program's allocator: the chip may need memory while the program is anywhere.
 #[global_allocator]

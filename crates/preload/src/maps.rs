@@ -5,7 +5,7 @@
 //! counts it.
 
 use crate::real::real;
-use crate::tell;
+use crate::{tell, watch};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,7 +91,9 @@ pub(crate) fn is_memory(at: usize, len: usize, writable: bool) -> bool {
         let Some((from, to)) = range.split_once('-') else { continue };
         let (Ok(from), Ok(to)) = (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)) else { continue };
         if from <= next && next < to {
-            if !rest.starts_with(if writable { "rw" } else { "r" }) {
+            // Pages that are pinned already may be without rights for now.
+            let watched = rest.starts_with("---") && watch::covers(next);
+            if !watched && !rest.starts_with(if writable { "rw" } else { "r" }) {
                 return false;
             }
             next = to;

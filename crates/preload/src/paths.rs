@@ -342,3 +342,35 @@ macro_rules! opens_at {
     )* };
 }
 opens_at! { openat; openat64; __openat_2; __openat64_2; }
+
+/// Locks that drivers' libraries share among processes, by the first letters of their names
+/// (tt-umd `robust_mutex.cpp`). Each process has a card of its own, and so its own locks: otherwise
+/// two programs would wait for each other.
+const LOCKS: &[u8] = b"/TT_UMD_LOCK";
+
+fn own_lock(name: Text, buffer: &mut Buffer) -> Text {
+    let Some(tree) = tree() else { return name };
+    if name.is_null() {
+        return name;
+    }
+    // SAFETY: the caller's promise: a C string.
+    let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let (true, Some(folder)) = (bytes.starts_with(LOCKS), tree.root.file_name()) else { return name };
+    let prefix = format!("/{}.{}.", folder.to_string_lossy(), std::process::id());
+    buffer.fill(prefix.as_bytes(), &bytes[1..]).unwrap_or(name)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn shm_open(name: Text, flags: i32, mode: libc::mode_t) -> i32 {
+    let mut buffer = Buffer::new();
+    let name = own_lock(name, &mut buffer);
+    // SAFETY: the caller's promise; the name is a C string.
+    unsafe { real!(shm_open as unsafe extern "C" fn(Text, i32, libc::mode_t) -> i32)(name, flags, mode) }
+}
+#[unsafe(no_mangle)]
+unsafe extern "C" fn shm_unlink(name: Text) -> i32 {
+    let mut buffer = Buffer::new();
+    let name = own_lock(name, &mut buffer);
+    // SAFETY: the caller's promise; the name is a C string.
+    unsafe { real!(shm_unlink as unsafe extern "C" fn(Text) -> i32)(name) }
+}

@@ -1,10 +1,11 @@
 //! The process: what happens when the library is loaded, at a fork, and at the end.
 
-use crate::{copies, paths, signals, state, tell};
+use crate::{copies, counts, paths, signals, state, tell};
+use std::ffi::c_void;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Whether the command has started this process, or a parent of it.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -15,9 +16,40 @@ pub(crate) fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
+/// Where this library's instructions lie: first address and bytes.
+static OWN: (AtomicUsize, AtomicUsize) = (AtomicUsize::new(0), AtomicUsize::new(0));
+
+/// Whether an instruction is this library's.
+#[inline]
+pub(crate) fn is_own(rip: usize) -> bool {
+    rip.wrapping_sub(OWN.0.load(Ordering::Relaxed)) < OWN.1.load(Ordering::Relaxed)
+}
+
+/// Notes where this library's instructions lie, at the object that has them.
+unsafe extern "C" fn find_own(info: *mut libc::dl_phdr_info, _size: usize, _data: *mut c_void) -> i32 {
+    // SAFETY: the dynamic linker's description of an object, and its program headers.
+    let (base, headers) = unsafe {
+        let info = &*info;
+        (info.dlpi_addr as usize, std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()))
+    };
+    let here = loaded as *const () as usize;
+    let code = headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0);
+    for header in code {
+        let (start, len) = (base.wrapping_add(header.p_vaddr as usize), header.p_memsz as usize);
+        if here.wrapping_sub(start) < len {
+            OWN.0.store(start, Ordering::Relaxed);
+            OWN.1.store(len, Ordering::Relaxed);
+            return 1;
+        }
+    }
+    0
+}
+
 /// Called by the dynamic linker.
 extern "C" fn loaded() {
     copies::find();
+    // SAFETY: the function has the type that is wanted, and needs no data.
+    unsafe { libc::dl_iterate_phdr(Some(find_own), std::ptr::null_mut()) };
     if !paths::find_tree() {
         return;
     }
@@ -46,11 +78,8 @@ pub(crate) fn at_end() {
 extern "C" fn finish() {
     if let Some(mut state) = state::lock(true) {
         state.card.finish();
-        let cycles = state.card.now();
-        if std::env::var_os("TILEWORK_CARD_COUNTS").is_some() {
-            let accesses = state.card.accesses();
-            let writes = state.card.device_writes();
-            tell::say(&format!("the card: {cycles} cycles, {accesses} accesses of the host, {writes} writes to it"));
+        if let Some(path) = std::env::var_os("TILEWORK_CARD_COUNTS") {
+            counts::write(&mut state.card, path);
         }
     }
 }

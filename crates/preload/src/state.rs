@@ -1,19 +1,22 @@
 //! The card of this process: the chip, the driver and what is mapped, under one lock.
 
+use crate::combine::Combined;
+use crate::counts::Accesses;
 use crate::maps::Maps;
-use crate::{client, clock, maps, tell};
+use crate::polls::Polls;
+use crate::{client, clock, maps, tell, watch};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilework::card::Card;
 use tilework_abi::board::Board;
 use tilework_abi::simlib::board_of;
 use tilework_abi::tlb::Bar;
 use tilework_kmd::{BusMap, Driver, Errno, UserMemory};
-use tilework_sim::HostBus;
+use tilework_sim::{ChipStats, HostBus};
 
 /// The words that a wrong access is told with.
 const ACCESS: &str = "an access of the program to a BAR";
@@ -26,6 +29,8 @@ pub(crate) struct State {
     /// Descriptors that stand for each open file.
     pub descriptors: HashMap<u32, u32>,
     pub user: Process,
+    pub polls: Polls,
+    pub combined: Combined,
 }
 
 /// The chip as the driver sees it.
@@ -33,22 +38,47 @@ pub(crate) struct OwnCard {
     card: Card,
     board: Board,
     bus: BusMap,
-    accesses: u64,
+    accesses: Accesses,
+    moved: Arc<Moved>,
+}
+
+/// Bytes of host memory that the device has read and written.
+#[derive(Default)]
+struct Moved {
+    read: AtomicU64,
+    written: AtomicU64,
 }
 
 impl OwnCard {
     fn new(board: Board, bus: BusMap) -> Self {
-        let host = Box::new(HostMemory(bus.clone()));
+        let moved = Arc::<Moved>::default();
+        let host = Box::new(HostMemory(bus.clone(), Arc::clone(&moved)));
         let mut card = Card::new(board, Some(host)).unwrap_or_else(|error| {
             tell::say(&error);
             tell::end()
         });
         card.end_by(tell::end);
-        Self { card, board, bus, accesses: 0 }
+        Self { card, board, bus, accesses: Accesses::default(), moved }
     }
-    /// Accesses of the host so far.
-    pub(crate) fn accesses(&self) -> u64 {
+    /// Accesses of the program so far.
+    pub(crate) fn accesses(&self) -> Accesses {
         self.accesses
+    }
+    /// How often the program has touched the card.
+    pub(crate) fn touched(&self) -> u64 {
+        self.accesses.reads + self.accesses.writes
+    }
+    /// The chip's own counts.
+    pub(crate) fn stats(&mut self) -> ChipStats {
+        self.card.chip().stats()
+    }
+    /// Bytes of host memory that the device has read.
+    pub(crate) fn bytes_from_host(&self) -> u64 {
+        self.moved.read.load(Ordering::Relaxed)
+    }
+    /// Bytes of host memory that the device has written.
+    pub(crate) fn bytes_to_host(&self) -> u64 {
+        self.moved.written.load(Ordering::Relaxed)
     }
     /// Lets time pass.
     pub(crate) fn clock(&mut self, cycles: u32) {
@@ -62,10 +92,6 @@ impl OwnCard {
     pub(crate) fn device_writes(&mut self) -> u64 {
         self.card.chip().device_writes()
     }
-    /// The chip's time.
-    pub(crate) fn now(&mut self) -> u64 {
-        self.card.chip().now()
-    }
     /// The process ends: what was found on the chip is told, and files are written.
     pub(crate) fn finish(&mut self) {
         self.card.end();
@@ -74,25 +100,37 @@ impl OwnCard {
 
 impl tilework_kmd::Card for OwnCard {
     fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) {
-        self.accesses += 1;
+        self.accesses.reads += 1;
+        self.accesses.bytes_read += out.len() as u64;
         self.card.bar_read(ACCESS, bar, offset, out);
     }
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
-        self.accesses += 1;
+        self.accesses.writes += 1;
+        self.accesses.bytes_written += data.len() as u64;
         self.card.bar_write(ACCESS, bar, offset, data);
     }
     fn reset(&mut self) {
         self.card.end();
+        let (accesses, moved) = (self.accesses, Arc::clone(&self.moved));
         *self = Self::new(self.board, self.bus.clone());
+        // What the program has done goes on, on the same chip after its reset.
+        self.accesses = accesses;
+        for (now, before) in [(&self.moved.read, &moved.read), (&self.moved.written, &moved.written)] {
+            now.store(before.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 }
 
 /// The program's memory as the device reaches it.
-struct HostMemory(BusMap);
+struct HostMemory(BusMap, Arc<Moved>);
 
 impl HostBus for HostMemory {
     fn read(&self, addr: u64, out: &mut [u8]) {
+        self.1.read.fetch_add(out.len() as u64, Ordering::Relaxed);
         let found = self.0.find(addr, out.len(), false);
+        if let Some(at) = found {
+            watch::lend(at as usize, out.len());
+        }
         if !found.is_some_and(|at| client::load(at as usize, out)) {
             out.fill(0xFF);
             tell::say(&format!(
@@ -102,10 +140,17 @@ impl HostBus for HostMemory {
         }
     }
     fn write(&self, addr: u64, data: &[u8]) {
-        let found = self.0.find(addr, data.len(), true);
-        if !found.is_some_and(|at| client::store(at as usize, data)) {
+        self.1.written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        let found = self.0.find(addr, data.len(), true).map(|at| at as usize);
+        if let Some(at) = found {
+            watch::device_writes(at, data.len());
+        }
+        if !found.is_some_and(|at| client::store(at, data)) {
             let what = "where nothing that it may write is pinned";
             tell::say(&format!("the device writes {} bytes at bus address {addr:#x}, {what}", data.len()));
+        }
+        if let Some(at) = found {
+            watch::device_wrote(at, data.len());
         }
     }
 }
@@ -115,10 +160,20 @@ pub(crate) struct Process;
 
 impl UserMemory for Process {
     fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), Errno> {
+        watch::lend(address as usize, out.len());
         if client::load(address as usize, out) { Ok(()) } else { Err(Errno::Fault) }
     }
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), Errno> {
+        watch::lend(address as usize, data.len());
         if client::store(address as usize, data) { Ok(()) } else { Err(Errno::Fault) }
+    }
+    fn pinned(&mut self, address: u64, size: u64, read_only: bool) {
+        if !read_only && clock::is_lazy() {
+            watch::add(address as usize, size as usize);
+        }
+    }
+    fn unpinned(&mut self, address: u64, size: u64) {
+        watch::remove(address as usize, size as usize);
     }
     fn can_be_pinned(&mut self, address: u64, size: u64, read_only: bool) -> bool {
         maps::is_memory(address as usize, size as usize, !read_only)
@@ -185,6 +240,13 @@ impl Deref for Locked {
     type Target = State;
     fn deref(&self) -> &State {
         &self.guard
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Before the lock is given up: the fields are dropped after this.
+        watch::restore();
     }
 }
 
@@ -261,7 +323,17 @@ fn make() {
     let bus = BusMap::default();
     let mut card = OwnCard::new(board, bus.clone());
     let driver = Driver::with_bus(board, &mut card, bus);
-    let state = State { card, driver, maps: Maps::default(), descriptors: HashMap::new(), user: Process };
+    let state = State {
+        card,
+        driver,
+        maps: Maps::default(),
+        descriptors: HashMap::new(),
+        user: Process,
+        polls: Polls::default(),
+        combined: Combined::new(),
+    };
+    crate::cpu::prepare();
+    crate::trap::prepare();
     STATE.store(Box::leak(Box::new(Mutex::new(state))), Ordering::Release);
     ORPHAN.store(false, Ordering::Relaxed);
     crate::process::at_end();
@@ -272,6 +344,7 @@ fn make() {
 pub(crate) fn forget() {
     if exists() {
         ORPHAN.store(true, Ordering::Relaxed);
+        watch::in_child();
         STATE.store(std::ptr::null_mut(), Ordering::Release);
     }
 }

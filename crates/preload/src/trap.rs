@@ -6,7 +6,7 @@
 use crate::cpu::{self, Context};
 use crate::maps::real_mmap;
 use crate::state::{self, State};
-use crate::{client, clock, maps, signals, tell};
+use crate::{client, clock, maps, signals, tell, watch};
 use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +27,13 @@ fn stack() -> usize {
     })
 }
 
+/// Makes what the handler needs: it is not to look up functions, and not to allocate.
+pub(crate) fn prepare() {
+    stack();
+    watch::prepare();
+    clock::prepare();
+}
+
 /// Calls `function(argument)` on the stack that ends at `stack`.
 #[unsafe(naked)]
 unsafe extern "C" fn on_stack(argument: *mut c_void, function: extern "C" fn(*mut c_void), stack: usize) {
@@ -37,6 +44,8 @@ unsafe extern "C" fn on_stack(argument: *mut c_void, function: extern "C" fn(*mu
 struct Work<'a> {
     state: &'a mut State,
     context: Context,
+    /// The address that trapped.
+    at: usize,
     /// Whether the program goes on behind the instruction that trapped.
     done: bool,
 }
@@ -44,7 +53,7 @@ struct Work<'a> {
 extern "C" fn work(argument: *mut c_void) {
     // SAFETY: `on_segv` hands over its own value, and waits.
     let work = unsafe { &mut *argument.cast::<Work>() };
-    let done = catch_unwind(AssertUnwindSafe(|| clock::hide(|| cpu::run(work.state, &mut work.context))));
+    let done = catch_unwind(AssertUnwindSafe(|| clock::hide(|| cpu::run(work.state, &mut work.context, work.at))));
     work.done = done.unwrap_or_else(|_| {
         tell::say("the card's library failed: this is a defect of it");
         tell::end()
@@ -66,7 +75,8 @@ pub(crate) extern "C" fn on_segv(signal: i32, info: *mut libc::siginfo_t, contex
     // SAFETY: the kernel's.
     let errno = unsafe { *libc::__errno_location() };
     // A negative code: somebody has sent the signal. The chip is not to be entered twice.
-    let ours = code > 0 && !clock::is_inside() && (cpu::is_scratch(rip) || maps::is_card(at, 1));
+    let near = cpu::is_scratch(rip) || maps::is_card(at, 1) || watch::covers(at);
+    let ours = code > 0 && !clock::is_inside() && near;
     if !ours || !serve(at, rip, context) {
         if code > 0 && state::is_orphan() && maps::is_card(at, 1) {
             tell::say("a forked process has touched its parent's card, which it does not have");
@@ -81,11 +91,17 @@ pub(crate) extern "C" fn on_segv(signal: i32, info: *mut libc::siginfo_t, contex
 fn serve(at: usize, rip: usize, context: *mut c_void) -> bool {
     let Some(mut state) = state::lock(false) else { return false };
     if !cpu::is_scratch(rip) && state.maps.find(at).is_none() {
-        return false;
+        if !watch::covers(at) {
+            return false;
+        }
+        // Another thread's trap may have opened the page meanwhile: the instruction is done anew.
+        if !watch::is_watched(at, 1) {
+            return true;
+        }
     }
     // SAFETY: the context is the kernel's, and is this handler's alone.
     let context = unsafe { Context::new(context.cast()) };
-    let mut work = Work { state: &mut state, context, done: false };
+    let mut work = Work { state: &mut state, context, at, done: false };
     // SAFETY: the stack is used under the card's lock, which is held; `work` outlives the call.
     unsafe { on_stack((&raw mut work).cast(), self::work, stack()) };
     work.done

@@ -20,18 +20,20 @@
 
 static int fd;
 
-static volatile uint8_t *window(uint32_t x, uint32_t y, size_t len) {
+static volatile uint8_t *window_at(uint32_t x, uint32_t y, uint64_t addr, size_t len) {
     struct { uint64_t size, reserved; uint32_t id, r0; uint64_t uc, wc, r1; } take = { 2 << 20 };
     CHECK(ioctl(fd, 0xFA0B, &take) == 0);
     struct {
         uint32_t id, reserved; uint64_t addr; uint16_t xe, ye, xs, ys; uint8_t noc, mcast, ordering, linked, vc, r[3];
         uint32_t r1[2]; uint64_t out;
-    } aim = { take.id, 0, 0, x, y, 0, 0, 0, 0, 1 };
+    } aim = { take.id, 0, addr, x, y, 0, 0, 0, 0, 1 };
     CHECK(ioctl(fd, 0xFA0D, &aim) == 0);
     void *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, take.wc);
     CHECK(at != MAP_FAILED);
     return at;
 }
+
+static volatile uint8_t *window(uint32_t x, uint32_t y, size_t len) { return window_at(x, y, 0, len); }
 
 // Every form on the card and on memory: bytes, registers and flags are the same.
 #define BOTH(code) do { \
@@ -69,6 +71,69 @@ static void forms(volatile uint8_t *at) {
     BOTH("imull 4(%[p]), %%eax"); BOTH("bsrl (%[p]), %%eax"); BOTH("popcntl (%[p]), %%eax");
     BOTH("movq %%rax, %%xmm0\n\tpaddd (%[p]), %%xmm0\n\tmovq %%xmm0, %%rbx"); BOTH("rolb (%[p])");
     BOTH("movbel (%[p]), %%eax"); BOTH("btl $3, (%[p])"); BOTH("shldl $5, %%eax, (%[p])"); 
+}
+
+// Forms of vectors; those that this processor lacks are left out, which is printed.
+static void vectors(volatile uint8_t *at) {
+    static uint8_t memory[256] __attribute__((aligned(64)));
+    BOTH("movss 3(%[p]), %%xmm0\n\tmovss %%xmm0, 33(%[p])"); BOTH("movsd 3(%[p]), %%xmm0\n\tmovsd %%xmm0, 35(%[p])");
+    BOTH("movlps 8(%[p]), %%xmm0\n\tmovhps 5(%[p]), %%xmm0\n\tmovlps %%xmm0, 40(%[p])\n\tmovhps %%xmm0, 57(%[p])");
+    BOTH("movapd 16(%[p]), %%xmm0\n\tmovntpd %%xmm0, 32(%[p])"); BOTH("lddqu 7(%[p]), %%xmm0\n\tmovupd %%xmm0, 71(%[p])");
+    BOTH("movdqa 16(%[p]), %%xmm0\n\tmovntps %%xmm0, 32(%[p])"); BOTH("cvtsi2sdl (%[p]), %%xmm0\n\tmovq %%xmm0, %%rax");
+    BOTH("movdqu (%[p]), %%xmm0\n\tpinsrw $3, 17(%[p]), %%xmm0\n\tmovdqu %%xmm0, 19(%[p])");
+    BOTH("cvtps2pd 4(%[p]), %%xmm0\n\tmovdqu %%xmm0, 64(%[p])"); BOTH("movddup 4(%[p]), %%xmm0\n\tmovdqu %%xmm0, 64(%[p])");
+    BOTH("fldl 8(%[p])\n\tfstpl 64(%[p])"); BOTH("fildl 8(%[p])\n\tfistpll 65(%[p])");
+    BOTH("movq 8(%[p]), %%mm0\n\tmovq %%mm0, 65(%[p])\n\temms");
+    if (__builtin_cpu_supports("sse4.1")) {
+        BOTH("movntdqa 16(%[p]), %%xmm0\n\tmovdqu %%xmm0, 33(%[p])"); BOTH("pmovzxbw 9(%[p]), %%xmm0\n\tmovdqu %%xmm0, 64(%[p])");
+        BOTH("movd %%eax, %%xmm0\n\tpextrb $1, %%xmm0, 9(%[p])\n\tpextrd $0, %%xmm0, 13(%[p])");
+    } else printf("without SSE4.1\n");
+    if (__builtin_cpu_supports("sse4.2")) BOTH("crc32l 8(%[p]), %%eax"); else printf("without SSE4.2\n");
+    if (__builtin_cpu_supports("avx")) {
+        BOTH("vmovups 7(%[p]), %%ymm0\n\tvmovups %%ymm0, 77(%[p])"); BOTH("vmovaps 32(%[p]), %%ymm0\n\tvmovaps %%ymm0, 96(%[p])");
+        BOTH("vmovdqu 7(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 77(%[p])"); BOTH("vmovdqa 32(%[p]), %%ymm0\n\tvmovntdq %%ymm0, 64(%[p])");
+        BOTH("vmovdqu 7(%[p]), %%xmm0\n\tvmovdqu %%ymm0, 77(%[p])"); BOTH("vmovd 7(%[p]), %%xmm0\n\tvmovdqu %%ymm0, 77(%[p])");
+        BOTH("vmovq 7(%[p]), %%xmm0\n\tvmovq %%xmm0, 77(%[p])"); BOTH("vmovss 7(%[p]), %%xmm0\n\tvmovss %%xmm0, 77(%[p])");
+        BOTH("vmovsd 7(%[p]), %%xmm0\n\tvmovsd %%xmm0, 77(%[p])"); BOTH("vlddqu 7(%[p]), %%ymm0\n\tvmovupd %%ymm0, 77(%[p])");
+        BOTH("vbroadcastss 9(%[p]), %%ymm0\n\tvmovups %%ymm0, 64(%[p])"); BOTH("vbroadcastf128 9(%[p]), %%ymm0\n\tvmovups %%ymm0, 64(%[p])");
+        BOTH("vmovups (%[p]), %%ymm0\n\tvextractf128 $1, %%ymm0, 67(%[p])\n\tvinsertf128 $0, 5(%[p]), %%ymm0, %%ymm0\n\tvmovups %%ymm0, 88(%[p])");
+    } else printf("without AVX\n");
+    if (__builtin_cpu_supports("avx2")) {
+        BOTH("vmovdqu (%[p]), %%ymm0\n\tvpaddd 5(%[p]), %%ymm0, %%ymm0\n\tvmovdqu %%ymm0, 64(%[p])"); BOTH("vmovntdqa 32(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 65(%[p])");
+        BOTH("vpbroadcastd 9(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 64(%[p])"); BOTH("vpmovzxbd 9(%[p]), %%ymm0\n\tvmovdqu %%ymm0, 64(%[p])");
+    } else printf("without AVX2\n");
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+        BOTH("vmovdqu8 7(%[p]), %%zmm0\n\tvmovdqu8 %%zmm0, 77(%[p])"); BOTH("vmovdqu16 7(%[p]), %%ymm0\n\tvmovdqu16 %%ymm0, 77(%[p])");
+        BOTH("vmovdqu32 7(%[p]), %%zmm0\n\tvmovdqu32 %%zmm0, 77(%[p])"); BOTH("vmovdqu64 7(%[p]), %%zmm0\n\tvmovdqu64 %%zmm0, 77(%[p])");
+        BOTH("vmovdqa32 64(%[p]), %%zmm0\n\tvmovdqa64 %%zmm0, (%[p])"); BOTH("vmovntdqa 64(%[p]), %%zmm0\n\tvmovntdq %%zmm0, (%[p])");
+        BOTH("vmovups 7(%[p]), %%zmm0\n\tvmovntps %%zmm0, 64(%[p])"); BOTH("vmovupd 7(%[p]), %%zmm0\n\tvmovntpd %%zmm0, 64(%[p])");
+        BOTH("vmovups 7(%[p]), %%zmm17\n\tvmovaps %%zmm17, 64(%[p])"); BOTH("vmovdqu64 9(%[p]), %%xmm29\n\tvmovdqu64 %%zmm29, 77(%[p])");
+        BOTH("vmovdqu32 (%[p]), %%zmm0\n\tvpaddd 5(%[p]), %%zmm0, %%zmm0\n\tvmovdqu32 %%zmm0, 64(%[p])"); BOTH("vpbroadcastd 9(%[p]), %%zmm0\n\tvmovdqu32 %%zmm0, 64(%[p])");
+        BOTH("vmovdqu32 (%[p]), %%zmm0\n\tvpaddd 5(%[p])%{1to16%}, %%zmm0, %%zmm0\n\tvmovdqu32 %%zmm0, 64(%[p])");
+        BOTH("movl $0x5A3, %%ecx\n\tkmovd %%ecx, %%k1\n\tvmovdqu32 (%[p]), %%zmm0\n\tvmovdqu8 %%zmm0, 64(%[p])%{%%k1%}\n\tvmovdqu32 7(%[p]), %%zmm0%{%%k1%}%{z%}\n\tvmovdqu32 %%zmm0, 100(%[p])");
+        BOTH("movl $0x15A3, %%ecx\n\tkmovd %%ecx, %%k2\n\tvmovdqu64 (%[p]), %%zmm0\n\tvmovdqu8 9(%[p]), %%ymm0%{%%k2%}\n\tvmovdqu32 %%zmm0, 64(%[p])\n\tvmovups %%zmm0, 3(%[p])%{%%k2%}");
+        CHECK(memcmp((void *)at, (void *)(at + 1), 77) != 0);
+    } else printf("without AVX-512\n");
+}
+
+// Accesses over the edge of a page of the card, of two windows, and at odd places.
+static void edges(volatile uint8_t *at) {
+    static uint8_t memory[256] __attribute__((aligned(64)));
+    at += 4096 - 64 - 5;
+    forms(at + 5 - 64);
+    BOTH("movq 1(%[p]), %%rax\n\tmovq %%rax, 9(%[p])"); BOTH("movdqu 3(%[p]), %%xmm0\n\tmovdqu %%xmm0, 18(%[p])");
+    // Two windows of a DRAM tile, one behind the other: what goes over their border goes to both.
+    volatile uint8_t *first = window_at(17, 12, 0, 2 << 20), *second = window_at(17, 12, 2 << 20, 2 << 20);
+    CHECK(second == first + (2 << 20));
+    at = second - 64;
+    BOTH("movl %%eax, 62(%[p])"); // The operand is 64 bytes behind: wholly in the second window.
+    at = second - 128;
+    BOTH("movq %%rax, 61(%[p])\n\tmovq 59(%[p]), %%rbx"); BOTH("movdqu 57(%[p]), %%xmm0\n\tmovdqu %%xmm0, 49(%[p])");
+    BOTH("addq %%rax, 60(%[p])"); BOTH("lock xaddl %%eax, 62(%[p])"); BOTH("imull 62(%[p]), %%eax");
+    uint8_t back[300];
+    for (int i = 0; i < 300; i++) first[(2 << 20) - 150 + i] = i * 3;
+    memcpy(back, (void *)(second - 150), 300);
+    for (int i = 0; i < 300; i++) CHECK(back[i] == (uint8_t)(i * 3));
 }
 
 static void strings(volatile uint8_t *at) {
@@ -118,6 +183,53 @@ static void pins(void) {
     CHECK(strcmp(memory + 4090, "shared") == 0 && munmap(memory, 8192) == 0);
 }
 
+// The first core of tile (1, 2) writes a count to the host's memory every so many turns of a loop. Assembled from:
+//   lui t0, 0xFFB20; lui t1, 0x10; lui a0, 0x11         the NIU, the count, the table below
+//   lw s1, 4*i(a0); sw s1, 4*i(t0)                      nine registers of the request
+//   lw a1, 36(a0); lw a2, 40(a0); li a3, 1; li t2, 0    turns, counts
+//   1: mv s0, a1; 2: addi s0, s0, -1; bnez s0, 2b
+//   addi t2, t2, 1; sw t2, 0(t1); lw s1, 0(t1)
+//   3: lw s1, 0x40(t0); bnez s1, 3b; sw a3, 0x40(t0)    the request
+//   bne t2, a2, 1b; 4: j 4b
+static const uint32_t teller[] = {
+    0xFFB202B7, 0x00010337, 0x00011537, 0x00052483, 0x0092A023, 0x00452483, 0x0092A223, 0x00852483, 0x0092A423,
+    0x00C52483, 0x0092A623, 0x01052483, 0x0092A823, 0x01452483, 0x0092AA23, 0x01852483, 0x0092AC23, 0x01C52483,
+    0x0092AE23, 0x02052483, 0x0292A023, 0x02452583, 0x02852603, 0x00100693, 0x00000393, 0x00058413, 0xFFF40413,
+    0xFE041EE3, 0x00138393, 0x00732023, 0x00032483, 0x0402A483, 0xFE049EE3, 0x04D2A023, 0xFCC39EE3, 0x0000006F };
+
+// Polls what the device tells: in a bare loop, in one with calls between, and by vectors.
+static uint32_t __attribute__((noinline)) spend(uint32_t value) {
+    for (volatile int i = 0; i < 200; i++) value = value * 5 + i;
+    return value;
+}
+static void mailbox(volatile uint8_t *l1, const char *how) {
+    enum { COUNTS = 20, TURNS = 3000 };
+    volatile uint32_t *told = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    told[0] = 77;
+    struct { uint32_t size, flags; uint64_t va, bytes, bus, noc; } pin = { 16, 2, (uint64_t)told, 8192, 0, 0 };
+    CHECK(ioctl(fd, 0xFA07, &pin) == 0);
+    CHECK(told[0] == 77);
+    told[1024] = 5;
+    told[0] = 0;
+    volatile uint8_t *registers = window_at(1, 2, 0xFFA00000, 2 << 20);
+    for (size_t i = 0; i < sizeof teller / 4; i++) ((volatile uint32_t *)l1)[i] = teller[i];
+    const uint32_t table[] = { 0x10000, 0, 2 << 6 | 1, (uint32_t)pin.noc, pin.noc >> 32, 24 << 6 | 19, 0, 2 | 1 << 4, 4, TURNS, COUNTS };
+    for (size_t i = 0; i < sizeof table / 4; i++) ((volatile uint32_t *)(l1 + 0x11000))[i] = table[i];
+    *(volatile uint32_t *)(registers + 0x1121B0) = 0x47000;
+    uint32_t seen = 0, other = 0, looks = 0;
+    while (seen < COUNTS) {
+        uint32_t now;
+        if (!strcmp(how, "vectors")) now = _mm_cvtsi128_si32(_mm_loadu_si128((void *)told));
+        else now = told[0];
+        if (!strcmp(how, "calls")) other = spend(other);
+        CHECK(now == seen || now == seen + 1);
+        looks++;
+        seen = now;
+    }
+    CHECK(told[1024] == 5);
+    printf("%u looks\n", looks);
+}
+
 int main(int count, char **words) {
     struct stat status;
     CHECK(stat("/dev/tenstorrent/0", &status) == 0 && S_ISCHR(status.st_mode));
@@ -127,8 +239,11 @@ int main(int count, char **words) {
     volatile uint8_t *at = window(1, 2, 2 << 20);
     at += 0x10000;
     if (!strcmp(what, "forms")) forms(at);
+    if (!strcmp(what, "vectors")) vectors(at);
+    if (!strcmp(what, "edges")) edges(at);
     if (!strcmp(what, "strings")) strings(at);
     if (!strcmp(what, "pins")) pins();
+    if (!strcmp(what, "mailbox")) mailbox(at - 0x10000, count > 2 ? words[2] : "");
     if (!strcmp(what, "threads")) {
         pthread_t threads[2];
         tiles[0] = at, tiles[1] = window(2, 3, 2 << 20) + 0x10000;

@@ -32,33 +32,56 @@ fn library() -> PathBuf {
 
 /// Runs the client with the word `what`.
 fn client(what: &str) {
+    run(&[what], 1);
+}
+
+/// Runs the client `times` times, and gives what the library has counted in each run.
+fn run(words: &[&str], times: usize) -> Vec<String> {
+    let what = words.join(" ");
     let folder = tempfile::tempdir().unwrap();
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client.c");
     let program = folder.path().join("client");
     let compiled = Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-o"]).arg(&program).arg(source).output();
     match compiled {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => return println!("{what} is left out: cc does not start: {error}"),
+        Err(error) => {
+            println!("{what} is left out: cc does not start: {error}");
+            return Vec::new();
+        }
     }
     let root = folder.path().join("tree");
     let mut card = SimCard(Chip::new(ChipConfig::new(Board::P100)).unwrap());
     write_tree(&tree(Board::P100, &telemetry(&mut card)), &root).unwrap();
-    let output = Command::new(program)
-        .arg(what)
-        .env("LD_PRELOAD", library())
-        .env("TILEWORK_CARD_ROOT", &root)
-        .env("TILEWORK_CARD_BOARD", String::from_utf8(text_of(Board::P100).to_vec()).unwrap())
-        .output()
-        .unwrap();
-    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    println!("{said}");
-    assert!(output.status.success() && said.ends_with("well\n"), "{what}: {}\n{said}\n{errors}", output.status);
-    assert!(!errors.contains("defect"), "{errors}");
+    let counts = folder.path().join("counts.json");
+    let one = |_| {
+        let output = Command::new(&program)
+            .args(words)
+            .env("LD_PRELOAD", library())
+            .env("TILEWORK_CARD_ROOT", &root)
+            .env("TILEWORK_CARD_BOARD", String::from_utf8(text_of(Board::P100).to_vec()).unwrap())
+            .env("TILEWORK_CARD_COUNTS", &counts)
+            .output()
+            .unwrap();
+        let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        println!("{said}");
+        assert!(output.status.success() && said.ends_with("well\n"), "{what}: {}\n{said}\n{errors}", output.status);
+        assert!(!errors.contains("defect"), "{errors}");
+        std::fs::read_to_string(&counts).unwrap()
+    };
+    (0..times).map(one).collect()
 }
 
 #[test]
 fn loads_and_stores_of_all_forms_are_as_on_memory() {
     client("forms");
+}
+#[test]
+fn loads_and_stores_of_vectors_are_as_on_memory() {
+    client("vectors");
+}
+#[test]
+fn unaligned_and_crossing_accesses_are_as_on_memory() {
+    client("edges");
 }
 #[test]
 fn string_instructions_and_copies_are_as_on_memory() {
@@ -67,6 +90,16 @@ fn string_instructions_and_copies_are_as_on_memory() {
 #[test]
 fn pages_are_pinned_and_buffers_are_memory() {
     client("pins");
+}
+#[test]
+fn polls_of_pinned_memory_move_the_time_the_same_in_ten_runs() {
+    for how in ["plain", "calls", "vectors"] {
+        let counts = run(&["mailbox", how], 10);
+        let Some(first) = counts.first() else { return };
+        assert!(first.contains("\"host_memory_writes_by_card\": 20,"), "{first}");
+        assert!(first.contains("\"host_memory_bytes_written_by_card\": 80,"), "{first}");
+        assert!(counts.iter().all(|other| other == first), "{how}: {counts:?}");
+    }
 }
 #[test]
 fn two_threads_use_two_tiles() {

@@ -16,6 +16,7 @@ const XMM: usize = 160;
 enum Part {
     Sse = 1,
     Avx = 2,
+    Masks = 5,
     Zmm = 6,
     HighZmm = 7,
 }
@@ -170,6 +171,19 @@ impl Context {
             let at = part_place(Part::HighZmm).0 + 64 * (number - 16);
             [(Part::HighZmm, at, 16), (Part::HighZmm, at + 16, 16), (Part::HighZmm, at + 32, 32)]
         }
+    }
+
+    /// The mask register `number`; `None` where there is none.
+    pub(crate) fn mask(&self, number: usize) -> Option<u64> {
+        if self.vector.is_null() || !self.knows(Part::Masks) {
+            return None;
+        }
+        if !self.has(Part::Masks) {
+            return Some(0);
+        }
+        let (offset, size) = part_place(Part::Masks);
+        // SAFETY: the place is within the saved state.
+        (8 * number < size).then(|| unsafe { self.vector.add(offset + 8 * number).cast::<u64>().read_unaligned() })
     }
 
     /// The bytes of a vector register, the lowest first. `None` where there is no such register.

@@ -1,17 +1,14 @@
 //! The instructions of copies and polls, one by one.
 //!
 //! Only what reads and writes one operand in memory at most once is here; an instruction that is
-//! not is for the processor. Locked instructions on the program's own memory are never done here:
-//! they must be atomic.
+//! not is for the processor. A locked instruction on the program's own memory exchanges the word
+//! for what it has read, and begins anew if another thread was faster.
 
 use super::flags::{self, add, cut, holds, of_result, sub, top};
 use super::{Context, Step, Stop, strings};
 use crate::state::State;
-use crate::{client, maps, trap};
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-
-/// The most bytes of an operand.
-pub(super) const WIDEST: usize = 64;
+use crate::{client, combine, maps, polls, trap, watch};
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 
 /// One instruction at work.
 pub(super) struct Cpu<'a> {
@@ -19,6 +16,8 @@ pub(super) struct Cpu<'a> {
     pub context: &'a mut Context,
     pub instruction: &'a Instruction,
     pub touched: bool,
+    /// Of a locked instruction on the program's memory: what it has read there.
+    locked: Option<Option<u64>>,
 }
 
 /// The address that a segment register adds.
@@ -50,12 +49,16 @@ pub(super) fn address(context: &Context, instruction: &Instruction) -> Option<us
 
 /// Carries an instruction out, unless it is for the processor.
 pub(super) fn step(state: &mut State, context: &mut Context, instruction: &Instruction) -> Step {
-    let mut cpu = Cpu { state, context, instruction, touched: false };
+    let mut cpu = Cpu { state, context, instruction, touched: false, locked: None };
     let before = cpu.context.rip();
     cpu.context.set_rip(instruction.next_ip());
-    match cpu.execute() {
+    let mut done = cpu.execute();
+    while matches!(done, Err(Stop::Again)) {
+        done = cpu.execute();
+    }
+    match done {
         Ok(()) => Step::Done(cpu.touched),
-        Err(Stop::Unknown | Stop::Memory) => {
+        Err(_) => {
             cpu.context.set_rip(before);
             Step::Native
         }
@@ -71,20 +74,59 @@ impl Cpu<'_> {
     pub(super) fn load(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
         if self.is_card(at, out.len()) {
             self.touched = true;
+            combine::flush(self.state);
             return if trap::card_read(self.state, at, out) { Ok(()) } else { Err(Stop::Memory) };
         }
+        if watch::is_watched(at, out.len()) {
+            return self.load_watched(at, out);
+        }
+        if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
+    }
+
+    /// Reads pinned memory that the program may poll.
+    fn load_watched(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
+        self.touched = true;
+        watch::lend(at, out.len());
+        if !client::load(at, out) {
+            return Err(Stop::Memory);
+        }
+        let mut word = [0; 8];
+        let Some(part) = word.get_mut(..out.len()) else {
+            watch::used_as_data(at, out.len());
+            return Ok(());
+        };
+        part.copy_from_slice(out);
+        if !self.state.polls.read(at, u64::from_le_bytes(word)) {
+            watch::read_once(at, out.len());
+            return Ok(());
+        }
+        watch::is_mailbox(at, out.len());
+        combine::flush(self.state);
+        polls::run_to_write(&mut self.state.card);
+        watch::lend(at, out.len());
         if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
     }
 
     pub(super) fn store(&mut self, at: usize, data: &[u8]) -> Result<(), Stop> {
         if self.is_card(at, data.len()) {
             self.touched = true;
-            return if trap::card_write(self.state, at, data) { Ok(()) } else { Err(Stop::Memory) };
+            self.state.polls.forget();
+            return if combine::store(self.state, at, data) { Ok(()) } else { Err(Stop::Memory) };
+        }
+        if watch::is_watched(at, data.len()) {
+            self.touched = true;
+            self.state.polls.forget();
+            if data.len() > 8 {
+                watch::used_as_data(at, data.len());
+            } else {
+                watch::read_once(at, data.len());
+            }
+            watch::lend(at, data.len());
         }
         if client::store(at, data) { Ok(()) } else { Err(Stop::Memory) }
     }
 
-    fn at(&self) -> Result<usize, Stop> {
+    pub(super) fn at(&self) -> Result<usize, Stop> {
         address(self.context, self.instruction).ok_or(Stop::Unknown)
     }
 
@@ -110,6 +152,9 @@ impl Cpu<'_> {
                 let mut word = [0; 8];
                 let at = self.at()?;
                 self.load(at, &mut word[..bytes])?;
+                if let Some(seen) = &mut self.locked {
+                    *seen = Some(u64::from_le_bytes(word));
+                }
                 Ok(u64::from_le_bytes(word))
             }
             OpKind::Immediate8
@@ -133,6 +178,13 @@ impl Cpu<'_> {
             }
             OpKind::Memory => {
                 let (at, bytes) = (self.at()?, self.bytes(op)?);
+                if let Some(Some(seen)) = self.locked {
+                    return match client::swap(at, bytes, seen, value) {
+                        Some(true) => Ok(()),
+                        Some(false) => Err(Stop::Again),
+                        None => Err(Stop::Memory),
+                    };
+                }
                 self.store(at, &value.to_le_bytes()[..bytes])
             }
             _ => Err(Stop::Unknown),
@@ -144,8 +196,9 @@ impl Cpu<'_> {
         self.context.set_flags(all & !mask | flags & mask);
     }
 
-    /// Refuses what must be atomic in the program's memory.
-    fn check_lock(&self) -> Result<(), Stop> {
+    /// Finds out whether the instruction must be atomic in the program's memory: a whole word, of
+    /// which the first operand is in memory.
+    fn check_lock(&mut self) -> Result<(), Stop> {
         use Mnemonic::Xchg;
         let instruction = self.instruction;
         let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
@@ -153,7 +206,17 @@ impl Cpu<'_> {
             return Ok(());
         }
         let at = self.at()?;
-        if self.is_card(at, instruction.memory_size().size().max(1)) { Ok(()) } else { Err(Stop::Unknown) }
+        let bytes = instruction.memory_size().size();
+        if self.is_card(at, bytes.max(1)) {
+            return Ok(());
+        }
+        let whole = matches!(bytes, 4 | 8) && at.is_multiple_of(bytes) && !watch::is_watched(at, bytes);
+        if !whole || instruction.op0_kind() != OpKind::Memory {
+            return Err(Stop::Unknown);
+        }
+        combine::flush(self.state);
+        self.locked = Some(None);
+        Ok(())
     }
 
     fn execute(&mut self) -> Result<(), Stop> {
@@ -176,7 +239,12 @@ impl Cpu<'_> {
             M::Xchg | M::Xadd | M::Cmpxchg => self.exchange(),
             M::Bswap => self.swap_bytes(),
             M::Push | M::Pop | M::Call | M::Ret => self.stack(),
-            M::Nop | M::Pause | M::Sfence | M::Lfence | M::Mfence | M::Endbr64 => Ok(()),
+            M::Nop | M::Pause | M::Endbr64 => Ok(()),
+            M::Sfence | M::Lfence | M::Mfence => {
+                combine::flush(self.state);
+                Ok(())
+            }
+            M::Vzeroupper => self.clear_upper(),
             M::Jmp => self.jump(),
             _ if self.instruction.is_jcc_short_or_near() => self.branch(),
             _ if self.instruction.is_string_instruction() => strings::execute(self),
@@ -381,7 +449,7 @@ impl Cpu<'_> {
             Call => {
                 let to = match instruction.op0_kind() {
                     OpKind::NearBranch64 => instruction.near_branch64(),
-                    OpKind::Register => self.get(0)?,
+                    OpKind::Register | OpKind::Memory if instruction.code() == Code::Call_rm64 => self.get(0)?,
                     _ => return Err(Stop::Unknown),
                 };
                 self.push(instruction.next_ip())?;
@@ -399,10 +467,12 @@ impl Cpu<'_> {
     }
 
     fn jump(&mut self) -> Result<(), Stop> {
-        if self.instruction.op0_kind() != OpKind::NearBranch64 {
-            return Err(Stop::Unknown);
-        }
-        self.context.set_rip(self.instruction.near_branch64());
+        let to = match self.instruction.op0_kind() {
+            OpKind::NearBranch64 => self.instruction.near_branch64(),
+            OpKind::Register | OpKind::Memory if self.instruction.code() == Code::Jmp_rm64 => self.get(0)?,
+            _ => return Err(Stop::Unknown),
+        };
+        self.context.set_rip(to);
         Ok(())
     }
 
@@ -425,39 +495,6 @@ impl Cpu<'_> {
         // The source is read in any case, and 32 bits clear the upper half in any case.
         let (old, new) = (self.get(0)?, self.get(1)?);
         self.put(0, if holds { new } else { old })
-    }
-
-    /// Moves of vector registers, whole or their lowest word.
-    fn vector(&mut self, mnemonic: Mnemonic) -> Result<(), Stop> {
-        let instruction = self.instruction;
-        if !is_vector_move(mnemonic) || instruction.op_count() != 2 || instruction.has_op_mask() {
-            return Err(Stop::Unknown);
-        }
-        let mut data = [0; WIDEST];
-        let memory_bytes = instruction.memory_size().size();
-        let is_memory = |op| instruction.op_kind(op) == OpKind::Memory;
-        let bytes = if is_memory(0) || is_memory(1) { memory_bytes } else { return Err(Stop::Unknown) };
-        if bytes == 0 || bytes > WIDEST {
-            return Err(Stop::Unknown);
-        }
-        let at = self.at()?;
-        let register = instruction.op_register(u32::from(is_memory(0)));
-        if !register.is_vector_register() || register.is_mm() {
-            return Err(Stop::Unknown);
-        }
-        // An aligned move that is not aligned traps on the processor.
-        if is_aligned_move(mnemonic) && !at.is_multiple_of(bytes) {
-            return Err(Stop::Unknown);
-        }
-        if is_memory(0) {
-            self.context.vector(register.number(), &mut data[..bytes]).ok_or(Stop::Unknown)?;
-            return self.store(at, &data[..bytes]);
-        }
-        self.load(at, &mut data[..bytes])?;
-        // A move to a part of the low half clears the rest of it; one with a VEX prefix, all above.
-        let legacy = matches!(instruction.encoding(), iced_x86::EncodingKind::Legacy);
-        let len = bytes.max(16);
-        self.context.set_vector(register.number(), &data[..len], !legacy).ok_or(Stop::Unknown)
     }
 }
 
@@ -502,51 +539,4 @@ fn condition_of(mnemonic: Mnemonic) -> Option<(bool, u8)> {
     ];
     let find = |table: &[Mnemonic; 16]| table.iter().position(|&other| other == mnemonic).map(|at| at as u8);
     find(&SET).map(|at| (true, at)).or_else(|| find(&MOVE).map(|at| (false, at)))
-}
-
-fn is_aligned_move(mnemonic: Mnemonic) -> bool {
-    use Mnemonic as M;
-    matches!(
-        mnemonic,
-        M::Movaps
-            | M::Movapd
-            | M::Movdqa
-            | M::Movntdq
-            | M::Movntps
-            | M::Movntpd
-            | M::Movntdqa
-            | M::Vmovaps
-            | M::Vmovapd
-            | M::Vmovdqa
-            | M::Vmovdqa32
-            | M::Vmovdqa64
-            | M::Vmovntdq
-            | M::Vmovntps
-            | M::Vmovntpd
-            | M::Vmovntdqa
-    )
-}
-
-fn is_vector_move(mnemonic: Mnemonic) -> bool {
-    use Mnemonic as M;
-    is_aligned_move(mnemonic)
-        || matches!(
-            mnemonic,
-            M::Movups
-                | M::Movupd
-                | M::Movdqu
-                | M::Lddqu
-                | M::Movd
-                | M::Movq
-                | M::Vmovups
-                | M::Vmovupd
-                | M::Vmovdqu
-                | M::Vlddqu
-                | M::Vmovdqu8
-                | M::Vmovdqu16
-                | M::Vmovdqu32
-                | M::Vmovdqu64
-                | M::Vmovd
-                | M::Vmovq
-        )
 }

@@ -10,12 +10,13 @@ mod exec;
 mod flags;
 mod scratch;
 mod strings;
+mod vectors;
 
 pub(crate) use context::Context;
-pub(crate) use scratch::is_scratch;
+pub(crate) use scratch::{is_scratch, prepare};
 
 use crate::state::{self, State};
-use crate::{client, maps, tell};
+use crate::{client, combine, maps, process, tell, watch};
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 
 /// Instructions without an access to the card after which the processor goes on.
@@ -42,6 +43,8 @@ pub(super) enum Stop {
     Unknown,
     /// The program's memory is not there: the processor is to find out.
     Memory,
+    /// Another thread has changed the word of a locked instruction meanwhile.
+    Again,
 }
 
 /// What was decoded, by address. The bytes tell whether it is still there.
@@ -54,16 +57,13 @@ struct Decoded {
 /// Entries of the table of decoded instructions.
 const TABLE: usize = 4096;
 
-#[derive(Default)]
-struct Table(Vec<Option<Box<Decoded>>>);
+/// A place of the library's, not of the heap: the handler of a signal fills it.
+struct Table([Option<Decoded>; TABLE]);
 
-static DECODED: std::sync::Mutex<Table> = std::sync::Mutex::new(Table(Vec::new()));
+static DECODED: std::sync::Mutex<Table> = std::sync::Mutex::new(Table([const { None }; TABLE]));
 
 impl Table {
     fn decode(&mut self, rip: u64) -> Option<Instruction> {
-        if self.0.is_empty() {
-            self.0.resize_with(TABLE, || None);
-        }
         let mut bytes = [0; 16];
         if !client::load(rip as usize, &mut bytes) {
             // Near the end of memory: as many as there are.
@@ -71,7 +71,7 @@ impl Table {
             bytes[len..].fill(0);
         }
         let slot = &mut self.0[rip as usize % TABLE];
-        if let Some(known) = slot.as_deref()
+        if let Some(known) = slot.as_ref()
             && known.rip == rip
             && known.bytes == bytes
         {
@@ -81,14 +81,20 @@ impl Table {
         if instruction.is_invalid() {
             return None;
         }
-        *slot = Some(Box::new(Decoded { rip, bytes, instruction }));
+        *slot = Some(Decoded { rip, bytes, instruction });
         Some(instruction)
     }
 }
 
-/// Carries out the instruction at which the program stands, and those behind it. False if it could
-/// not be: the trap is the program's own affair.
-pub(crate) fn run(state: &mut State, context: &mut Context) -> bool {
+/// Carries out the instruction at which the program stands, whose access to `at` has trapped, and
+/// those behind it. False if it could not be: the trap is the program's own affair.
+pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
+    let done = run_on(state, context, at);
+    combine::flush(state);
+    done
+}
+
+fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
     let mut any = is_scratch(context.rip() as usize);
     if any && !scratch::finish(state, context) {
         return false;
@@ -96,17 +102,27 @@ pub(crate) fn run(state: &mut State, context: &mut Context) -> bool {
     let mut table = DECODED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut idle = 0;
     for count in 0..MOST {
+        // A hook of this library's, which the program has called: it takes the lock by itself.
+        if any && process::is_own(context.rip() as usize) {
+            return true;
+        }
         let Some(instruction) = table.decode(context.rip()) else { return any };
         match exec::step(state, context, &instruction) {
             Step::Done(true) => idle = 0,
             Step::Done(false) => idle += 1,
             Step::Native => {
+                combine::flush(state);
                 let touches = touches_card(state, context, &instruction);
                 if touches && scratch::begin(state, context, &instruction) {
                     return true;
                 }
                 if touches && !any {
                     refuse(&instruction);
+                }
+                if !any && watch::covers(at) {
+                    // What polls are made of is known here: this is none.
+                    watch::open(at, 1);
+                    return true;
                 }
                 return any;
             }

@@ -39,6 +39,29 @@ struct Pending {
 
 static PENDING: Mutex<[Option<Pending>; SLOTS]> = Mutex::new([None; SLOTS]);
 
+/// What decodes and encodes: made before the first trap, whose handler is not to allocate.
+struct Tools {
+    factory: InstructionInfoFactory,
+    encoder: Encoder,
+    /// The encoder's buffer, when it does not have it.
+    buffer: Vec<u8>,
+}
+
+static TOOLS: Mutex<Option<Tools>> = Mutex::new(None);
+/// Bytes of the longest instruction, and of the `hlt` behind it.
+const CODE: usize = 16;
+
+/// Makes what traps need.
+pub(crate) fn prepare() {
+    let tools = Tools {
+        factory: InstructionInfoFactory::new(),
+        encoder: Encoder::new(64),
+        buffer: Vec::with_capacity(2 * CODE),
+    };
+    *TOOLS.lock().unwrap_or_else(PoisonError::into_inner) = Some(tools);
+    start();
+}
+
 /// Whether the program stands at the end of such an instruction.
 pub(crate) fn is_scratch(rip: usize) -> bool {
     let start = START.load(Ordering::Relaxed);
@@ -61,13 +84,12 @@ fn start() -> usize {
 }
 
 /// How the operand in memory is used; `None` if the instruction cannot be run so.
-fn usage(instruction: &Instruction) -> Option<(bool, bool)> {
-    let operands = (0..instruction.op_count()).filter(|&op| instruction.op_kind(op) == OpKind::Memory);
-    let [operand] = operands.collect::<Vec<_>>()[..] else { return None };
+fn usage(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> Option<(bool, bool)> {
+    let mut operands = (0..instruction.op_count()).filter(|&op| instruction.op_kind(op) == OpKind::Memory);
+    let (Some(operand), None) = (operands.next(), operands.next()) else { return None };
     if instruction.is_vsib() || instruction.has_op_mask() || instruction.is_stack_instruction() {
         return None;
     }
-    let mut factory = InstructionInfoFactory::new();
     let info = factory.info(instruction);
     // One operand, and no memory besides: string and stack instructions have that.
     if info.used_memory().len() != 1 {
@@ -84,7 +106,9 @@ fn usage(instruction: &Instruction) -> Option<(bool, bool)> {
 
 /// Has the program go on at a copy of the instruction. False if it cannot be done so.
 pub(super) fn begin(state: &mut State, context: &mut Context, instruction: &Instruction) -> bool {
-    let Some((reads, writes)) = usage(instruction) else { return false };
+    let mut tools = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(Tools { factory, encoder, buffer }) = tools.as_mut() else { return false };
+    let Some((reads, writes)) = usage(factory, instruction) else { return false };
     let Some(at) = exec::address(context, instruction) else { return false };
     let len = instruction.memory_size().size();
     if len == 0 || len > WIDEST {
@@ -102,14 +126,17 @@ pub(super) fn begin(state: &mut State, context: &mut Context, instruction: &Inst
     copy.set_segment_prefix(Register::None);
     copy.set_memory_displacement64(data as u64);
     copy.set_memory_displ_size(8);
-    let mut encoder = Encoder::new(64);
-    if encoder.encode(&copy, code as u64).is_err() {
-        return false;
+    buffer.clear();
+    encoder.set_buffer(std::mem::take(buffer));
+    let encoded = encoder.encode(&copy, code as u64);
+    *buffer = encoder.take_buffer();
+    let mut bytes = [HLT; CODE];
+    match bytes.get_mut(..buffer.len()) {
+        Some(place) if encoded.is_ok() && buffer.len() < CODE => place.copy_from_slice(buffer),
+        _ => return false,
     }
-    let mut bytes = encoder.take_buffer();
-    bytes.push(HLT);
-    let mut operand = vec![0; len];
-    if reads && !trap::card_read(state, at, &mut operand) {
+    let mut operand = [0; WIDEST];
+    if reads && !trap::card_read(state, at, &mut operand[..len]) {
         return false;
     }
     // SAFETY: the slot is nobody else's, and its pages are this library's.
@@ -129,13 +156,13 @@ pub(super) fn finish(state: &mut State, context: &mut Context) -> bool {
     let done = PENDING.lock().unwrap_or_else(PoisonError::into_inner)[slot].take();
     let Some(done) = done else { return false };
     if done.writes {
-        let mut operand = vec![0; done.len];
+        let mut operand = [0; WIDEST];
         // SAFETY: the slot's page is this library's.
         unsafe {
             let place = std::ptr::with_exposed_provenance::<u8>(done.data);
             operand.as_mut_ptr().copy_from_nonoverlapping(place, done.len);
         }
-        trap::card_write(state, done.at, &operand);
+        trap::card_write(state, done.at, &operand[..done.len]);
     }
     context.set_rip(done.next);
     true

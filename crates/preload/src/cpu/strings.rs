@@ -53,7 +53,7 @@ pub(super) fn execute(cpu: &mut Cpu) -> Result<(), Stop> {
     if backward || (copies && to > from && to - from < len) {
         return elements(cpu, count, bytes, copies, backward, repeated);
     }
-    let mut buffer = vec![0; len.min(PIECE)];
+    let mut buffer = [0; PIECE];
     if !copies {
         let value = cpu.context.register(Register::RAX).to_le_bytes();
         buffer.chunks_mut(bytes).for_each(|part| part.copy_from_slice(&value[..part.len()]));

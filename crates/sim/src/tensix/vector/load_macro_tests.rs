@@ -178,6 +178,29 @@ fn swaps_take_two_cycles_and_what_is_undefined_is_a_fault() {
 }
 
 #[test]
+fn a_swap_bounds_the_loaded_register_by_a_constant() {
+    // As `ckernel_sfpu_exp.h` of the public kernel library bounds operands: the template is set as a
+    // word, since its VD is a constant.
+    for (loaded, expected) in [(-1e9f32, -88.5f32), (-88.5, -88.5), (-3.0, -3.0), (0.25, 0.25), (7.0, 7.0)] {
+        let mut b = bench(|_| 0);
+        b.set(0, [(-88.5f32).to_bits(); LANES]);
+        b.run(&[Sfpconfig::build().vd(14).word()]);
+        let swap = Sfpswap::build().vd(14).mod1(1).word();
+        b.run(&[
+            Sfploadi::build().mod0(10).imm16(swap & 0xFFFF).word(),
+            Sfploadi::build().mod0(8).imm16(swap >> 16).word(),
+            Sfpconfig::build().word(),
+        ]);
+        b.run(&sequence(1, [bits(template(0), 0), 0, 0, bits(3, 2)]));
+        put_dst(&mut b, 0, 3, [loaded.to_bits(); LANES]);
+        b.run(&[load_macro(1, 1, 3, 0)]);
+        b.run(&nops(4));
+        assert_eq!(f32::from_bits(b.lreg(1)[5]), expected);
+        assert_eq!(f32::from_bits(b.lreg(14)[5]), -88.5, "the constant stays");
+    }
+}
+
+#[test]
 fn a_later_macro_replaces_what_would_execute_with_its_own() {
     let mut b = bench(|row| row as u16);
     b.run(&[Sfpshft::build().imm12(4).vd(12).mod1(5).word(), Sfpshft::build().imm12(8).vd(13).mod1(5).word()]);

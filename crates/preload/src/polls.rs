@@ -1,0 +1,51 @@
+//! Polls of pinned memory: a word that the program reads again, and finds as it was, while it does
+//! nothing else to the card. The chip then runs to its next write of the host's memory.
+
+use crate::state::{self, OwnCard};
+
+/// Words that one loop looks at.
+const WORDS: usize = 16;
+/// Cycles between two looks whether the device has written and whether somebody waits.
+const STEP: u32 = 500;
+/// Steps for one read at most: the program may have a limit of its own.
+const STEPS: u32 = 40;
+
+/// What the program has read last.
+#[derive(Default)]
+pub(crate) struct Polls {
+    words: [(usize, u64); WORDS],
+    next: usize,
+}
+
+impl Polls {
+    /// The program has done something: what it reads next, it does not poll yet.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The program has read `value` at `at`. Whether it found it so before.
+    pub(crate) fn read(&mut self, at: usize, value: u64) -> bool {
+        match self.words.iter_mut().find(|(word, _)| *word == at) {
+            Some((_, seen)) => std::mem::replace(seen, value) == value,
+            None => {
+                self.words[self.next] = (at, value);
+                self.next = (self.next + 1) % WORDS;
+                false
+            }
+        }
+    }
+}
+
+/// Lets the chip run to its next write of the host's memory, or for some time.
+pub(crate) fn run_to_write(card: &mut OwnCard) {
+    let writes = card.device_writes();
+    for _ in 0..STEPS {
+        if card.is_quiet() {
+            return;
+        }
+        card.clock(STEP);
+        if card.device_writes() != writes || state::is_awaited() {
+            return;
+        }
+    }
+}
