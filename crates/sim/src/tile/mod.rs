@@ -283,6 +283,7 @@ impl Tile {
         // A rollback forgets poll loops: whether a core waits in one that it leaves would depend on
         // how far the tile speculates, and so on whether anybody observes.
         self.speculation.enabled &= late.is_none();
+        self.shared.fabric.is_late = late.is_some();
     }
 
     /// Holds cores that could go on now.
