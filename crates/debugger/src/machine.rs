@@ -262,7 +262,7 @@ impl Machine {
                     *last = Some((moment, Box::new(stop)));
                 }
             }
-        } else if !matches!(self.state.goal, Goal::Back(_)) && !(watched.is_empty() && found.is_empty()) {
+        } else if !(matches!(self.state.goal, Goal::Back(_)) || watched.is_empty() && found.is_empty()) {
             let watched = watched.into_iter().map(|(_, stop)| stop);
             self.state.queued.extend(watched.chain(found).chain(arrived));
             return self.state.queued.pop_front();

@@ -1,9 +1,9 @@
-//! The counters by which instructions of the coprocessor address: which of them an instruction sets,
-//! and which it uses.
+//! The counters by which instructions of the coprocessor address: which of them an instruction
+//! sets, and which it uses.
 //!
-//! Follows WormholeB0/TensixTile/TensixCoprocessor/{RWCs,ADCs}.md and the pages of the instructions.
-//! An instruction that addresses by a counter uses it and mostly steps it: what it leaves is that of
-//! its kernel.
+//! Follows WormholeB0/TensixTile/TensixCoprocessor/{RWCs,ADCs}.md and the pages of the
+//! instructions. An instruction that addresses by a counter uses it and mostly steps it: what it
+//! leaves is that of its kernel.
 
 use super::state::{Access, Part};
 use std::fmt;

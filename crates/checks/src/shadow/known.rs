@@ -8,8 +8,9 @@
 //! - no circuit of reserving and pushing goes over them: they are in no circular buffer;
 //! - all of them have been written, which is only forgotten when nothing runs.
 //!
-//! Kernels of the command queue are no kernels of a program: of their tiles' L1 nothing is asked but
-//! that what they read has been written. Loads of a kernel from the bank table are right wherever it has been written.
+//! Kernels of the command queue are no kernels of a program: of their tiles' L1 nothing is asked
+//! but that what they read has been written. Loads of a kernel from the bank table are right
+//! wherever it has been written.
 //!
 //! Copies in data caches are the chip's part ([`tilework_sim::What::Holds`]). In local RAM all of
 //! the word must have been written, and it must be so far from the limit of the stack that no
