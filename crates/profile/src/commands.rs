@@ -163,7 +163,8 @@ impl Commands {
     }
 }
 
-/// Whether a command of the host is no part of a command buffer. `in_buffer`: those told of now are.
+/// Whether a command of the host is no part of a command buffer. `in_buffer`: those told of now
+/// are.
 fn comes_by(in_buffer: &mut bool, id: u8) -> bool {
     let comes_by = !*in_buffer;
     match PrefetchCmdId::try_from(id) {

@@ -35,7 +35,7 @@ pub struct PrintsReport {
     pub left_out: u64,
     /// Prints that were overwritten before they could be read.
     pub missed: u64,
-    /// Kernels whose device prints nobody reads, because the memory map does not say where they are.
+    /// Kernels whose device prints nobody reads: the memory map does not say where they are.
     pub unread: Vec<String>,
 }
 

@@ -24,8 +24,8 @@ impl<C: HostLink> Device<C> {
         self.prints.missed()
     }
 
-    /// Kernels that were run and have texts of device prints (`DEVICE_PRINT`), while the memory map of
-    /// the firmware does not say where their buffer is: nobody reads what they print.
+    /// Kernels that were run and have texts of device prints (`DEVICE_PRINT`), while the memory map
+    /// of the firmware does not say where their buffer is: nobody reads what they print.
     pub fn unread_prints(&self) -> impl Iterator<Item = &str> {
         self.prints.unread.iter().map(|name| &**name)
     }

@@ -185,8 +185,8 @@ impl Tile {
         &self.shared.fabric.l1[..]
     }
     /// Records from now on, where the clock is at `now`, what `wants` includes, and stores to these
-    /// lines of L1; of what is known only what `others` want. `once`: of counters of NIUs only their
-    /// first loads.
+    /// lines of L1; of what is known only what `others` want. `once`: of counters of NIUs only
+    /// their first loads.
     pub(crate) fn observe(&mut self, (wants, others): (Wants, Wants), once: bool, lines: &[Range<u32>], now: Cycle) {
         let recorder =
             self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
