@@ -8,10 +8,9 @@
 //! on.
 //!
 //! Kernels of others are left out: where they keep their rings and counts is not known. The host
-//! side of a split prefetcher passes on what the device side executes: a command is under way there
-//! from when it looks at its id, to see whether it is the last one, until it is passed on; those of
-//! command buffers it never sees. The host side of a split dispatcher gets few of the commands, so
-//! that its own have no size and no program.
+//! side of a split prefetcher passes on records of one or more commands and looks at the id of the
+//! first only: a record is shown by that name. The host side of a split dispatcher gets few of the
+//! commands. What these two have is without size and program.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -62,10 +61,6 @@ struct Executing {
     rings: Vec<Range<u32>>,
     /// Commands of the host that it has not begun; none if they are not told, or do not agree.
     told: Option<VecDeque<Told>>,
-    /// It passes commands on, and those of command buffers do not come by.
-    passes_on: bool,
-    /// The host tells of the commands of a command buffer.
-    in_buffer: bool,
     /// Commands that it has begun.
     begun: u64,
     is_open: bool,
@@ -85,25 +80,16 @@ impl Commands {
             let bytes = |ring: PageRing| ring.base().get()..ring.end().get();
             let commands = prefetch_core::CMDDAT_Q;
             let (kernel, rings, is_told) = match part {
-                Part::Prefetch | Part::PrefetchH => (Kernel::Prefetch, vec![bytes(commands)], true),
+                Part::Prefetch => (Kernel::Prefetch, vec![bytes(commands)], true),
                 // Records lie in their ring, chunks of command buffers in the queue.
                 Part::PrefetchD => (Kernel::Prefetch, vec![bytes(prefetch_d_core::RECORDS), bytes(commands)], true),
                 Part::Dispatch | Part::DispatchD => (Kernel::Dispatch, vec![bytes(dispatch_core::DISPATCH_CB)], true),
                 Part::DispatchH => (Kernel::Dispatch, vec![bytes(dispatch_core::DISPATCH_CB)], false),
                 Part::Subordinate => (Kernel::DispatchS, vec![bytes(dispatch_core::DISPATCH_S_CB)], true),
+                Part::PrefetchH => (Kernel::Prefetch, vec![bytes(commands)], false),
             };
             let told = is_told.then(VecDeque::new);
-            let passes_on = *part == Part::PrefetchH;
-            let executing = Executing {
-                queue: note.queue,
-                kernel,
-                rings,
-                told,
-                passes_on,
-                in_buffer: false,
-                begun: 0,
-                is_open: false,
-            };
+            let executing = Executing { queue: note.queue, kernel, rings, told, begun: 0, is_open: false };
             self.kernels.insert(Place { tile: note.tile, core: part.processor() }, executing);
         }
     }
@@ -129,11 +115,9 @@ impl Commands {
             program: command.program.and_then(|tag| programs.get(&(queue, tag)).cloned()),
         };
         for executing in self.kernels.values_mut().filter(|executing| executing.queue == queue) {
-            let (passes_on, in_buffer) = (executing.passes_on, &mut executing.in_buffer);
             let of_kernel = note.commands.iter().filter(|command| command.kernel == executing.kernel);
-            let own = of_kernel.filter(|command| !passes_on || comes_by(in_buffer, command.id));
             if let Some(told) = &mut executing.told {
-                told.extend(own.map(named));
+                told.extend(of_kernel.map(named));
             }
         }
     }
@@ -161,18 +145,6 @@ impl Commands {
     pub(crate) fn counted(&mut self, place: Place) -> bool {
         self.kernels.get_mut(&place).is_some_and(|executing| std::mem::take(&mut executing.is_open))
     }
-}
-
-/// Whether a command of the host is no part of a command buffer. `in_buffer`: those told of now
-/// are.
-fn comes_by(in_buffer: &mut bool, id: u8) -> bool {
-    let comes_by = !*in_buffer;
-    match PrefetchCmdId::try_from(id) {
-        Ok(PrefetchCmdId::ExecBuf) => *in_buffer = true,
-        Ok(PrefetchCmdId::ExecBufEnd) => *in_buffer = false,
-        _ => {}
-    }
-    comes_by
 }
 
 /// The name of the command with this id.
