@@ -16,7 +16,7 @@ pub const MOST: usize = 4096;
 type Key = (&'static str, NocXy, Agent, Option<Code>, Option<(Agent, Option<Code>)>);
 
 /// Collects findings under a policy.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Checks {
     policy: Policy,
     found: Vec<Finding>,

@@ -160,6 +160,7 @@ fn memory(space: Space) -> &'static str {
         Space::L1 => "l1",
         Space::Local(_) => "local",
         Space::Dram => "dram",
+        Space::Host => "host",
         Space::Registers => "registers",
     }
 }

@@ -110,6 +110,8 @@ pub enum Space {
     Local(Processor),
     /// A DRAM bank.
     Dram,
+    /// Memory of the host, which is behind the PCIe tile.
+    Host,
     /// Registers.
     Registers,
 }
@@ -135,6 +137,7 @@ impl fmt::Display for Space {
             Self::L1 => f.write_str("L1"),
             Self::Local(core) => write!(f, "local RAM of {}", core.name()),
             Self::Dram => f.write_str("DRAM"),
+            Self::Host => f.write_str("memory of the host"),
             Self::Registers => f.write_str("registers"),
         }
     }
@@ -143,7 +146,11 @@ impl fmt::Display for Space {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { space, tile, addr, bytes } = self;
-        write!(f, "{bytes} byte{} at {addr:#x} in {space} of {tile}", if *bytes == 1 { "" } else { "s" })
+        write!(f, "{bytes} byte{} at {addr:#x} in {space}", if *bytes == 1 { "" } else { "s" })?;
+        match space {
+            Space::Host => Ok(()),
+            _ => write!(f, " of {tile}"),
+        }
     }
 }
 

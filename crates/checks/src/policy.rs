@@ -256,6 +256,12 @@ impl Policy {
             && !self.allow.iter().any(|allow| allow.check == check)
     }
 
+    /// Whether it is not known before the end of the run if a finding of this kind is allowed where
+    /// it is.
+    pub fn waits_for_place(&self, check: &'static Row) -> bool {
+        self.allow.iter().any(|allow| allow.check == check && allow.at.is_some())
+    }
+
     /// What a finding does to the run: nothing, if it is allowed where it is.
     pub fn level_of(&self, told: &Told) -> Level {
         let check = told.finding.check;

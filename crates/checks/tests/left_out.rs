@@ -35,6 +35,9 @@ impl Observer for Counted {
     fn boundaries(&self) -> Vec<std::ops::Range<u32>> {
         self.checks.boundaries()
     }
+    fn sees_counters_once(&self) -> bool {
+        self.tells && self.checks.sees_counters_once()
+    }
     fn known(&mut self) -> Vec<Known> {
         let known = self.checks.known();
         if self.tells { known } else { Vec::new() }

@@ -1,6 +1,8 @@
 //! `tilework run --gdb`: a program under a debugger, and that it is the same program.
 
 mod common;
+#[path = "debugger/found.rs"]
+mod found;
 #[path = "debugger/mi.rs"]
 mod mi;
 #[path = "debugger/rsp.rs"]

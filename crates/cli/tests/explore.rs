@@ -89,6 +89,38 @@ fn who_writes_last_depends_on_the_schedule_and_its_seed_repeats_it() {
 }
 
 #[test]
+fn a_seed_is_the_same_schedule_whatever_is_looked_for() {
+    let folder = folder();
+    let trace = folder.path().join("trace.txt").display().to_string();
+    let ways: [&[&str]; 5] = [
+        &["--checks", "off"],
+        &["--checks", "warn"],
+        &["--checks", "error,races,suspicious"],
+        &["--checks", "off", "--trace", &trace],
+        &["--checks", "off", "--threads", "2"],
+    ];
+    for (name, input) in [("increment", true), ("ring", false), ("pipeline", true)] {
+        let (program, x) = (example(name).display().to_string(), example_input(name));
+        let out = folder.path().join(name).display().to_string();
+        for seed in ["1", "2", "77"] {
+            let of = |way: &[&str]| {
+                let input: &[&str] = if input { &["--input", &x] } else { &[] };
+                let args = ["run", &program, "--out", &out, "--report", "json", "--schedule", seed];
+                let report = tilework(&[&args[..], input, way].concat()).code(0).json();
+                let keys = ["cycles", "program_cycles", "pcie_bytes", "noc_bytes", "records"];
+                let mut same: Vec<_> = keys.iter().map(|key| report[*key].clone()).collect();
+                same.extend([report["session"]["cycles"].clone(), report["outputs"].clone()]);
+                same
+            };
+            let first = of(ways[0]);
+            for way in &ways[1..] {
+                assert_eq!(of(way), first, "{name}, seed {seed}, {way:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn wrong_uses_of_explore_are_refused() {
     let program = example("pipeline").display().to_string();
     for (options, said) in [

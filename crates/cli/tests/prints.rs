@@ -263,3 +263,15 @@ fn device_prints_with_texts_in_the_file_name_kernel_and_line() {
         }
     }
 }
+
+#[test]
+fn device_prints_that_nobody_reads_are_named() {
+    for dispatch in ["fast", "slow"] {
+        let Some(report) = run_in_c("unheard", DEVICE_PRINT, "", dispatch) else { return };
+        assert_eq!(report["prints"]["lines"], serde_json::json!([]), "{dispatch}");
+        let unread = report["prints"]["unread"].as_array().unwrap();
+        assert!(unread.len() == 1 && unread[0].as_str().unwrap().ends_with("unheard.elf"), "{dispatch}: {unread:?}");
+        let Some(report) = run_in_c("heard", DEVICE_PRINT, "device_print_buf = 0x500", dispatch) else { return };
+        assert_eq!(report["prints"]["unread"], serde_json::json!([]), "{dispatch}");
+    }
+}

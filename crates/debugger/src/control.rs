@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::link::DebugLink;
 use crate::machine::{Machine, State};
 use crate::server::Server;
+use crate::witness::Witness;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
@@ -47,8 +48,8 @@ impl Debugger {
     }
 
     /// A link to a chip just powered on, on which the program is run from its beginning. `code` is
-    /// all code that may run.
-    pub fn link(&self, chip: Chip, code: Code) -> DebugLink {
+    /// all code that may run; `witness` looks at all of the run.
+    pub fn link(&self, chip: Chip, code: Code, witness: Option<Box<dyn Witness>>) -> DebugLink {
         let kept = {
             let mut session = self.session.borrow_mut();
             session.goes_back = false;
@@ -56,7 +57,7 @@ impl Debugger {
             session.state.take()
         };
         let state = kept.unwrap_or_else(|| State::new(code, Rc::clone(&self.armed)));
-        DebugLink::new(Machine::new(chip, state), self.clone())
+        DebugLink::new(Machine::new(chip, state, witness), self.clone())
     }
 
     /// The program is about to be started: the chip stops at its first kernel.

@@ -1,5 +1,6 @@
 //! What the chip runs for: up to where, and why it stopped there.
 
+use crate::witness::Found;
 use gdbstub::target::ext::breakpoints::WatchKind;
 use std::ops::Range;
 use tilework_abi::addr::Cycle;
@@ -86,6 +87,8 @@ pub(crate) enum Stop {
         /// Who accessed it, and how.
         what: String,
     },
+    /// Something wrong was found.
+    Found(Thread, Found),
     /// A step is done, or the given cycle is reached.
     Done(Thread),
     /// The beginning of the run is reached.
@@ -109,6 +112,7 @@ impl Stop {
             | Self::Break(thread)
             | Self::Passed(thread, _)
             | Self::Watch { thread, .. }
+            | Self::Found(thread, _)
             | Self::Done(thread)
             | Self::Begin(thread)
             | Self::Interrupt(thread)

@@ -12,6 +12,8 @@
 use crate::goal::{Back, Goal};
 use crate::machine::{Machine, Seen};
 use crate::watch::Watcher;
+use std::any::Any;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tilework_abi::addr::{Cycle, PcieAddr};
@@ -80,6 +82,8 @@ pub(crate) struct Checkpoint {
     seen: Vec<Seen>,
     /// Present from the first watchpoint on.
     watcher: Option<Watcher>,
+    /// What the witness knew, if there is one.
+    witness: Option<Rc<dyn Any>>,
 }
 
 /// The checkpoints of a run and the answers of its calls.
@@ -181,12 +185,13 @@ impl Machine {
         if !history.is_due() || matches!(self.state.goal, Goal::Back(Back::Count { .. } | Back::Begin)) {
             return;
         }
-        let watcher = self.watcher.as_ref().and_then(|watcher| Some(watcher.lock().ok()?.clone()));
         let begun = Instant::now();
+        let watcher = self.watcher.as_ref().and_then(|watcher| Some(watcher.lock().ok()?.clone()));
+        let witness = self.witness.as_ref().map(|witness| witness.keep());
         match self.chip.twin(Vec::new()) {
             Some(chip) => {
                 let (at, seen) = (chip.clock_now(), self.state.seen.clone());
-                history.add(Checkpoint { chip, calls, frame, at, seen, watcher });
+                history.add(Checkpoint { chip, calls, frame, at, seen, watcher, witness });
                 history.made = Some((Instant::now(), begun.elapsed()));
             }
             None => history.is_off = true,
@@ -221,8 +226,14 @@ impl Machine {
         let history = &mut self.state.history;
         let checkpoint = history.checkpoints.get(index).ok_or_else(lost)?;
         let watcher = checkpoint.watcher.clone().map(|watcher| Arc::new(Mutex::new(watcher)));
-        let observers = watcher.iter().map(|watcher| Box::new(Arc::clone(watcher)) as Box<dyn Observer>);
-        self.chip = checkpoint.chip.twin(observers.collect()).ok_or_else(lost)?;
+        // The order in which the first chip got them.
+        let mut observers = self.witness.as_ref().map_or(Vec::new(), |witness| witness.observers());
+        observers.extend(watcher.iter().map(|watcher| Box::new(Arc::clone(watcher)) as Box<dyn Observer>));
+        self.chip = checkpoint.chip.twin(observers).ok_or_else(lost)?;
+        if let (Some(witness), Some(kept)) = (&self.witness, &checkpoint.witness) {
+            witness.put(&**kept);
+        }
+        self.looked_at = 0;
         self.watcher = watcher;
         self.base = Some(checkpoint.at);
         self.state.seen.clone_from(&checkpoint.seen);

@@ -25,7 +25,9 @@ mod monitor;
 mod server;
 mod target;
 mod watch;
+mod witness;
 
 pub use code::{Code, Image, ImageKind};
 pub use control::Debugger;
 pub use link::DebugLink;
+pub use witness::{Found, Witness};

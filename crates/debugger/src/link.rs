@@ -12,7 +12,7 @@ use gdbstub::target::ext::base::reverse_exec::ReplayLogPosition;
 use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
-use tilework_driver::{HostLink, Inspect, LinkError};
+use tilework_driver::{HostLink, Inspect, LinkError, Note};
 use tilework_sim::{Advanced, Chip};
 
 /// Windows between two looks at the connection.
@@ -131,6 +131,7 @@ impl DebugLink {
                 let error = LinkError::from(error);
                 if let (true, LinkError::Fault(fault)) = (watched, &error) {
                     let thread = machine.thread_of(fault.tile, fault.core);
+                    self.found()?;
                     self.stopped(Stop::Fault(thread, fault.text.clone()))?;
                 }
                 return Err(error);
@@ -147,6 +148,12 @@ impl DebugLink {
             self.look()?;
         }
         Ok(advanced)
+    }
+
+    /// Stops for what was found before the chip stops for good.
+    fn found(&mut self) -> Result<(), LinkError> {
+        let found = self.machine()?.found();
+        found.into_iter().try_for_each(|stop| self.stopped(stop))
     }
 
     /// Whether gdb interrupts.
@@ -178,7 +185,8 @@ impl DebugLink {
             Ok((cycle, thread, cores)) => {
                 let error = LinkError::Deadlock { cycle };
                 let what = format!("{error}; {cores} cores wait");
-                self.stopped(Stop::Deadlock(thread, what)).err().unwrap_or(error)
+                let stopped = self.found().and_then(|()| self.stopped(Stop::Deadlock(thread, what)));
+                stopped.err().unwrap_or(error)
             }
         }
     }
@@ -191,6 +199,9 @@ impl DebugLink {
             let Some(thread) = why.thread() else { return self.go_back() };
             machine.stopped(thread);
             machine.state.why = describe(&why);
+            if let Stop::Found(_, found) = &why {
+                machine.state.told.insert(found.clone());
+            }
             let mut session = self.debugger.session.borrow_mut();
             let answer = match &why {
                 Stop::Kernel(_) => session.server.attach(machine).map_err(|error| {
@@ -268,9 +279,11 @@ fn reason(stop: &Stop) -> Reason {
         Stop::Interrupt(thread) => signal(*thread, Signal::SIGINT),
         Stop::Fault(thread, _) => signal(*thread, Signal::SIGSEGV),
         Stop::Deadlock(thread, _) => signal(*thread, Signal::SIGSTOP),
-        Stop::Done(thread) | Stop::Kernel(thread) | Stop::Passed(thread, _) | Stop::Watch { thread, .. } => {
-            signal(*thread, Signal::SIGTRAP)
-        }
+        Stop::Done(thread)
+        | Stop::Kernel(thread)
+        | Stop::Passed(thread, _)
+        | Stop::Found(thread, _)
+        | Stop::Watch { thread, .. } => signal(*thread, Signal::SIGTRAP),
         Stop::Again => Reason::Signal(Signal::SIGTRAP),
     }
 }
@@ -286,6 +299,7 @@ fn describe(stop: &Stop) -> String {
         Stop::Begin(_) => "the beginning of the run".into(),
         Stop::Interrupt(_) => "interrupted".into(),
         Stop::Fault(_, what) | Stop::Deadlock(_, what) | Stop::Watch { what, .. } => what.clone(),
+        Stop::Found(_, found) => found.what.clone(),
         Stop::Again => String::new(),
     }
 }
@@ -295,6 +309,9 @@ fn told(machine: &Machine, stop: &Stop) -> Option<String> {
     let thread = match stop {
         Stop::Break(thread) | Stop::Passed(thread, _) | Stop::Fault(thread, _) | Stop::Deadlock(thread, _) => thread,
         Stop::Watch { what, .. } => return Some(what.clone()),
+        Stop::Found(thread, found) => {
+            return Some(format!("cycle {}, {}: {}", found.at, title(&machine.chip, *thread), found.what));
+        }
         _ => return None,
     };
     let cycle = machine.chip.clock_now();
@@ -412,6 +429,23 @@ impl HostLink for DebugLink {
             Ok(if is_there { Answer::Bytes(bytes.into()) } else { Answer::Done })
         });
         answer.is_ok_and(|answer| fill(&answer, out).is_ok())
+    }
+
+    fn listens(&self) -> bool {
+        self.machine.as_ref().is_some_and(|machine| machine.witness.is_some())
+    }
+
+    fn note(&mut self, note: &Note) {
+        // What was told before a checkpoint is known there.
+        if let (None, Some(machine)) = (self.past, &mut self.machine) {
+            machine.chip.note(note);
+        }
+    }
+
+    fn settle_observers(&mut self) {
+        if let (None, Some(machine)) = (self.past, &mut self.machine) {
+            machine.chip.settle_observers();
+        }
     }
 
     fn inspect(&self) -> Option<&dyn Inspect> {

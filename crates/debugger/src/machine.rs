@@ -6,6 +6,7 @@ use crate::files::OpenFiles;
 use crate::goal::{Back, Goal, Moment, Stop};
 use crate::history::History;
 use crate::watch::{Watch, Watcher};
+use crate::witness::{Found, Witness};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -25,6 +26,10 @@ pub(crate) struct Machine {
     pub(crate) state: State,
     /// Sees the accesses, from the first watchpoint on.
     pub(crate) watcher: Option<Arc<Mutex<Watcher>>>,
+    /// Looks for what is wrong.
+    pub(crate) witness: Option<Box<dyn Witness>>,
+    /// How much of what it has found was looked at.
+    pub(crate) looked_at: usize,
     /// The cycle of the checkpoint from which the run was repeated.
     pub(crate) base: Option<Cycle>,
 }
@@ -80,6 +85,8 @@ pub(crate) struct State {
     /// Whose memory each watchpoint of gdb's is about, by address and length: gdb takes them away
     /// at each stop, and sets them again.
     pub(crate) owners: BTreeMap<(u32, u32), Thread>,
+    /// What was found and gdb was told of.
+    pub(crate) told: BTreeSet<Found>,
     /// Where the window ends that is being run.
     window: Option<Cycle>,
     /// The program is about to start: its kernels may run from then on.
@@ -111,6 +118,7 @@ impl State {
             watches: Vec::new(),
             reader: Thread::new(0),
             owners: BTreeMap::new(),
+            told: BTreeSet::new(),
             window: None,
             armed,
             until: None,
@@ -122,7 +130,7 @@ impl State {
 
 impl Machine {
     /// A chip just powered on, with what is known of earlier runs of the same program.
-    pub(crate) fn new(mut chip: Chip, mut state: State) -> Self {
+    pub(crate) fn new(mut chip: Chip, mut state: State, witness: Option<Box<dyn Witness>>) -> Self {
         state.seen = vec![Seen::default(); chip.threads().count()];
         state.pending.clear();
         state.queued.clear();
@@ -130,7 +138,10 @@ impl Machine {
         if let Goal::Back(Back::Count { thread, .. }) = state.goal {
             chip.set_thread_parking(thread, false);
         }
-        let mut machine = Self { chip, state, watcher: None, base: None };
+        for observer in witness.iter().flat_map(|witness| witness.observers()) {
+            chip.observe(observer);
+        }
+        let mut machine = Self { chip, state, watcher: None, witness, looked_at: 0, base: None };
         machine.watch();
         machine
     }
@@ -138,7 +149,7 @@ impl Machine {
     /// Tells the watcher what is watched.
     pub(crate) fn watch(&mut self) {
         // What happened before is nothing that the user waits for.
-        self.chip.settle_observers();
+        self.chip.show_past();
         let watches = &self.state.watches;
         if self.watcher.is_none() && !watches.is_empty() {
             let watcher = Arc::new(Mutex::new(Watcher::default()));
@@ -170,7 +181,7 @@ impl Machine {
     /// The accesses to watched memory since the last look, as stops and when they were.
     fn watched(&mut self) -> Vec<(Moment, Stop)> {
         let Some(watcher) = &self.watcher else { return Vec::new() };
-        self.chip.settle_observers();
+        self.chip.show_past();
         let Ok(mut watcher) = watcher.lock() else { return Vec::new() };
         let hits = std::mem::take(&mut watcher.hits);
         drop(watcher);
@@ -243,6 +254,7 @@ impl Machine {
         }
         let arrived = self.look(now);
         let watched = self.watched();
+        let found = self.found();
         if let Goal::Back(Back::LastBefore { before, last }) = &mut self.state.goal {
             let events = watched.into_iter().filter(|(moment, _)| moment < before);
             for (moment, stop) in events {
@@ -250,8 +262,9 @@ impl Machine {
                     *last = Some((moment, Box::new(stop)));
                 }
             }
-        } else if !matches!(self.state.goal, Goal::Back(_)) && !watched.is_empty() {
-            self.state.queued.extend(watched.into_iter().map(|(_, stop)| stop).chain(arrived));
+        } else if !(matches!(self.state.goal, Goal::Back(_)) || watched.is_empty() && found.is_empty()) {
+            let watched = watched.into_iter().map(|(_, stop)| stop);
+            self.state.queued.extend(watched.chain(found).chain(arrived));
             return self.state.queued.pop_front();
         }
         match self.state.goal.clone() {

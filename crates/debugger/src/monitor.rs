@@ -17,7 +17,7 @@ struct Command {
 }
 
 /// All commands.
-const COMMANDS: [Command; 12] = [
+const COMMANDS: [Command; 13] = [
     Command {
         name: "where",
         arguments: "",
@@ -45,6 +45,12 @@ const COMMANDS: [Command; 12] = [
     },
     Command { name: "l1", arguments: "[X-Y] ADDRESS [BYTES]", about: "bytes of a tile's L1", run: l1 },
     Command { name: "dram", arguments: "BANK ADDRESS [BYTES]", about: "bytes of a physical DRAM bank", run: dram },
+    Command {
+        name: "findings",
+        arguments: "",
+        about: "what was found to be wrong up to now, with --checks",
+        run: findings,
+    },
     Command {
         name: "watch",
         arguments: "l1 X-Y|dram BANK ADDRESS [BYTES [r|w|a]]",
@@ -132,6 +138,18 @@ fn checkpoints(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
         let _ = writeln!(text, "repeated from cycle {base}");
     }
     Ok(text)
+}
+
+fn findings(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
+    let Some(found) = machine.all_found() else {
+        return Ok("nothing is looked for: run with --checks warn, error or races\n".into());
+    };
+    let mut text = String::new();
+    for found in &found {
+        let who = machine.thread_of(Some(found.tile), found.core);
+        let _ = writeln!(text, "cycle {}, {}: {}", found.at, title(&machine.chip, who), found.what);
+    }
+    if text.is_empty() { Ok("nothing was found up to now\n".into()) } else { Ok(text) }
 }
 
 fn symbols(machine: &mut Machine, _: &[&str]) -> Result<String, String> {

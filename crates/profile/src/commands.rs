@@ -7,10 +7,10 @@
 //! ([`tilework_driver::CommandsNote`]); ids must agree, otherwise only the ids are shown from then
 //! on.
 //!
-//! Kernels of others are left out: where they keep their rings and counts is not known. So is the
-//! host side of a split prefetcher, which passes records on without looking into them. The host
-//! side of a split dispatcher gets few of the commands, so that its own have no size and no
-//! program.
+//! Kernels of others are left out: where they keep their rings and counts is not known. The host
+//! side of a split prefetcher passes on records of one or more commands and looks at the id of the
+//! first only: a record is shown by that name. The host side of a split dispatcher gets few of the
+//! commands. What these two have is without size and program.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -86,7 +86,7 @@ impl Commands {
                 Part::Dispatch | Part::DispatchD => (Kernel::Dispatch, vec![bytes(dispatch_core::DISPATCH_CB)], true),
                 Part::DispatchH => (Kernel::Dispatch, vec![bytes(dispatch_core::DISPATCH_CB)], false),
                 Part::Subordinate => (Kernel::DispatchS, vec![bytes(dispatch_core::DISPATCH_S_CB)], true),
-                Part::PrefetchH => continue,
+                Part::PrefetchH => (Kernel::Prefetch, vec![bytes(commands)], false),
             };
             let told = is_told.then(VecDeque::new);
             let executing = Executing { queue: note.queue, kernel, rings, told, begun: 0, is_open: false };

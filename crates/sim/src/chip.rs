@@ -397,13 +397,13 @@ impl Chip {
             Box::new(Hub::new(self.nodes.iter().enumerate().filter_map(tile).collect()))
         });
         hub.add(observer);
-        let (wants, others, lines) = (hub.wants(), hub.others_want(), hub.lines());
+        let (wants, others, lines, once) = (hub.wants(), hub.others_want(), hub.lines(), hub.sees_counters_once());
         for node in &mut self.nodes {
             if let AnyNode::Tensix(tile) = node {
-                tile.observe((wants, others), &lines, now);
+                tile.observe((wants, others), once, &lines, now);
             }
         }
-        self.scheduler.observe(wants.has(Wants::NOC).then(|| Packets::new(self.grid.clone())));
+        self.scheduler.observe(wants.has(Wants::ARRIVALS).then(|| Packets::new(&self.grid, wants)));
     }
 
     /// Whether there are observers.

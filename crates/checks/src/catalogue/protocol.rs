@@ -72,8 +72,8 @@ rows! { Protocol;
         right "write(code, word);\nfence_i();\njump(code);"
         repair "Execute fence.i on the core that will run the code, after the code has arrived.";
     TENSIX_STATE_LEFT "tensix-state-left" Suspicious "A kernel uses coprocessor state that an earlier kernel left"
-        about "Registers, formats, address modifiers, templates and semaphores of the coprocessor keep their values \
-            between kernels. The kernel is right only after the kernel that happened to run before it."
+        about "Registers, formats, address modifiers and counters, templates, semaphores and Dst of the coprocessor \
+            keep their values between kernels. The kernel is right only after the kernel that happened to run before it."
         wrong "k.binary_tiles(&a, &b, 0, 0, 0);      // without binary_init"
         right "k.binary_init(Binary::Add, Broadcast::None, Fidelity::HiFi4);\nk.binary_tiles(&a, &b, 0, 0, 0);"
         repair "Set all state that the kernel uses: hw_configure, and the init call of each operation.";

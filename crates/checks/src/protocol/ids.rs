@@ -18,7 +18,7 @@ const IDS: usize = 16;
 const KEPT: usize = 64;
 
 /// The requests with one id that may be in flight.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Group {
     core: Processor,
     /// The first of them.
@@ -31,7 +31,7 @@ struct Group {
 }
 
 /// The ids of a tile's NIUs.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ids([[Option<Box<Group>>; IDS]; 2]);
 
 impl Ids {

@@ -1,17 +1,19 @@
 //! Rules between cores and NoC: requests that nobody waits for, links that stay open, requests
 //! longer than a packet, transaction ids used again, counts that wrap.
 
+mod counters;
 mod ids;
 mod rare;
 mod state;
+#[cfg(test)]
+mod state_tests;
 
 pub(crate) use ids::Ids;
 pub(crate) use rare::By;
-pub(crate) use state::State;
+pub(crate) use state::{State, Used};
 
 use crate::catalogue::protocol;
 use crate::finding::Agent;
-use crate::numbers::ByNumber;
 use crate::shadow::report::{Actor, Reports};
 use crate::shadow::tile::Tile;
 use std::sync::Arc;
@@ -52,10 +54,10 @@ const fn kind_name(kind: RequestKind) -> &'static str {
 }
 
 /// The requests of kernels that are under way.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
-    /// Each with the bytes or answers that are missing; asked by number.
-    requests: ByNumber<RequestId, (Issued, u64)>,
+    /// By NIU in the order of their numbers, each with the bytes or answers that are missing: few.
+    requests: Vec<Vec<(RequestId, Issued, u64)>>,
 }
 
 impl InFlight {
@@ -81,17 +83,30 @@ impl InFlight {
     }
 
     fn keep(&mut self, issued: &Issued, answers: u64) {
-        self.requests.insert(issued.request.id, (issued.clone(), answers));
+        let id = issued.request.id;
+        if self.requests.len() <= id.niu() {
+            self.requests.resize_with(id.niu() + 1, Vec::new);
+        }
+        self.requests[id.niu()].push((id, issued.clone(), answers));
+    }
+
+    /// Where a request is among those of its NIU.
+    #[inline]
+    fn find(&self, id: RequestId) -> Option<usize> {
+        self.requests.get(id.niu())?.binary_search_by_key(&id, |(id, ..)| *id).ok()
     }
 
     /// The request that a packet belongs to, if it is a kernel's.
     pub(crate) fn of(&self, id: RequestId) -> Option<&Issued> {
-        self.requests.get(&id).map(|(issued, _)| issued)
+        let at = self.find(id)?;
+        Some(&self.requests[id.niu()][at].1)
     }
 
     /// A packet has arrived.
     pub(crate) fn arrived(&mut self, packet: &PacketEvent) {
-        let Some((_, answers)) = self.requests.get_mut(&packet.id) else { return };
+        let Some(at) = self.find(packet.id) else { return };
+        let of_niu = &mut self.requests[packet.id.niu()];
+        let answers = &mut of_niu[at].2;
         let last = match packet.kind {
             PacketKind::ReadResponse | PacketKind::WriteAck | PacketKind::AtomicResponse => {
                 *answers = answers.saturating_sub(1);
@@ -102,7 +117,7 @@ impl InFlight {
             PacketKind::ReadRequest | PacketKind::Refusal => false,
         };
         if last {
-            self.requests.remove(&packet.id);
+            of_niu.remove(at);
         }
     }
 }

@@ -4,10 +4,15 @@
 //! By instruction, with what the instruction table says of its operands: general-purpose
 //! registers, semaphores, the templates of `MOP`, recorded instructions of `REPLAY`, address
 //! modifiers and the formats of unpackers, matrix unit and packer (pages of the instructions under
-//! WormholeB0/TensixTile/TensixCoprocessor). What firmware sets belongs to nobody, and what nobody
-//! has set has its value after reset: neither is told. Counters that most instructions change as
-//! they go (`SETRWC`, `SETADC`) and the contents of Dst are not followed.
+//! WormholeB0/TensixTile/TensixCoprocessor), and the counters by which instructions address
+//! ([`super::counters`]). What firmware sets belongs to nobody, and what nobody has set has its
+//! value after reset: neither is told.
+//!
+//! Of Dst blocks of eight rows: what a unit writes, and what the packer reads or the matrix unit
+//! adds to. `ZEROACC` may clear any of it, so that nothing is said of what lies there then. What
+//! the vector unit loads is not followed: no event has its rows.
 
+use super::counters::{self, Adc, Rwc};
 use crate::catalogue::protocol;
 use crate::shadow::observer::CheckObserver;
 use crate::shadow::report::Actor;
@@ -16,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tilework_abi::tensix::insn::{self, Insn, Kind, Row, SyncOp, Unit, WaitOp};
 use tilework_abi::tensix::{CFG_BASE, GPR_BASE, MOP_CFG_BASE, PC_BUF_BASE, Processor, cfg, pc_buf};
+use tilework_sim::Unit as SimUnit;
 
 /// General-purpose registers of a thread (WormholeB0 ScalarUnit.md).
 const GPRS: u32 = 64;
@@ -30,9 +36,12 @@ const SEMAPHORES: u32 = 8;
 /// The words of the formats of SrcA, SrcB and Dst.
 const FORMATS: [u32; 2] = [cfg::ALU_FORMAT_SPEC_REG_SRCA_VAL.word as u32, cfg::ALU_FORMAT_SPEC_REG0_SRCA.word as u32];
 
+/// Rows of a block of Dst.
+const ROWS: u32 = 8;
+
 /// A part of the state.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Part {
+pub(super) enum Part {
     /// A general-purpose register of a thread.
     Gpr(u8, u32),
     /// A word of a thread's configuration.
@@ -45,6 +54,12 @@ enum Part {
     Mop(u8),
     /// A recorded instruction of a thread.
     Slot(u8, u32),
+    /// A counter of a thread by which the matrix and the vector unit address.
+    Rwc(u8, Rwc),
+    /// A counter of a thread by which an unpacker or the packer addresses.
+    Adc(u8, Adc),
+    /// Rows of Dst.
+    Dst(u32),
 }
 
 impl fmt::Display for Part {
@@ -64,32 +79,73 @@ impl fmt::Display for Part {
             Self::Semaphore(number) => write!(f, "semaphore {number} of the coprocessor"),
             Self::Mop(thread) => write!(f, "the MOP template of thread {thread}"),
             Self::Slot(thread, slot) => write!(f, "recorded instruction {slot} of thread {thread}"),
+            Self::Rwc(thread, counter) => write!(f, "{counter} of thread {thread}"),
+            Self::Adc(thread, counter) => write!(f, "{counter} of thread {thread}"),
+            Self::Dst(block) => write!(f, "rows {} to {} of Dst", ROWS * block, ROWS * block + ROWS - 1),
         }
     }
 }
 
 /// What is done to a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Access {
+pub(super) enum Access {
     Sets,
     Uses,
 }
 
 /// Which kernel has set each part of a tile's coprocessor: the number of the launch, and where.
-#[derive(Debug, Default)]
-pub(crate) struct State(BTreeMap<Part, (u64, Actor)>);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    parts: BTreeMap<Part, (u64, Actor)>,
+    /// By thread: its last instruction of the matrix unit adds to what is in Dst.
+    adds: [bool; 3],
+}
+
+/// What an event says of Dst.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Used {
+    pub(crate) thread: u8,
+    pub(crate) unit: SimUnit,
+    pub(crate) blocks: [u64; 2],
+    pub(crate) writes: bool,
+}
 
 impl CheckObserver {
     /// The coprocessor executes an instruction, which `core` has pushed.
     #[cold]
     pub(crate) fn executed(&mut self, tile: &mut Tile, core: Processor, actor: Actor, (thread, word): (u8, u32)) {
+        let insn = Insn::decode(word);
+        if let (Insn::Matrix(insn), Some(adds)) = (insn, tile.state.adds.get_mut(usize::from(thread))) {
+            *adds = counters::adds_to_dst(insn);
+            if matches!(insn, insn::MatrixOp::Zeroacc(zero) if !zero.revert()) {
+                tile.state.parts.retain(|part, _| !matches!(part, Part::Dst(_)));
+            }
+        }
         let mut parts = Vec::new();
         of_instruction(thread, word, &mut |part, access| parts.push((part, access)));
-        let name = Insn::decode(word).row().map_or("an instruction", |row| row.mnemonic);
+        counters::of_instruction(thread, insn, &mut |part, access| parts.push((part, access)));
+        let name = insn.row().map_or("an instruction", |row| row.mnemonic);
         // What an instruction sets it has used before.
         parts.sort_by_key(|(_, access)| *access == Access::Sets);
         for (part, access) in parts {
             self.touch(tile, core, actor, (part, access), name);
+        }
+    }
+
+    /// A unit uses blocks of Dst for a thread.
+    pub(crate) fn used_dst(&mut self, tile: &mut Tile, core: Processor, actor: Actor, used: Used) {
+        let Used { thread, unit, blocks, writes } = used;
+        let adds = unit == SimUnit::Matrix && tile.state.adds.get(usize::from(thread)) == Some(&true);
+        let name = match unit {
+            SimUnit::Matrix => "the matrix unit",
+            SimUnit::Packer => "the packer",
+            _ => "a unit",
+        };
+        for block in (0..2 * u64::BITS).filter(|block| blocks[(block / 64) as usize] >> (block % 64) & 1 != 0) {
+            let accesses = [(!writes || adds, Access::Uses), (writes, Access::Sets)];
+            for (_, access) in accesses.into_iter().filter(|(does, _)| *does) {
+                self.touch(tile, core, actor, (Part::Dst(block), access), name);
+            }
         }
     }
 
@@ -114,10 +170,10 @@ impl CheckObserver {
     ) {
         let launch = tile.launch.as_ref().filter(|_| tile.in_kernel(core, actor)).map(|launch| launch.number);
         match (access, launch) {
-            (Access::Sets, Some(launch)) => drop(tile.state.0.insert(part, (launch, actor))),
-            (Access::Sets, None) => drop(tile.state.0.remove(&part)),
+            (Access::Sets, Some(launch)) => drop(tile.state.parts.insert(part, (launch, actor))),
+            (Access::Sets, None) => drop(tile.state.parts.remove(&part)),
             (Access::Uses, Some(launch)) => {
-                let Some(&(_, setter)) = tile.state.0.get(&part).filter(|(by, _)| *by != launch) else { return };
+                let Some(&(_, setter)) = tile.state.parts.get(&part).filter(|(by, _)| *by != launch) else { return };
                 self.reports.report(&protocol::TENSIX_STATE_LEFT, actor, None, || {
                     let what = format!("{name} uses {part}, which a kernel of an earlier launch has set");
                     (what, Some(setter.place(None)))
@@ -175,7 +231,7 @@ fn of_instruction(thread: u8, word: u32, touch: &mut impl FnMut(Part, Access)) {
         _ => {}
     }
     let zeroes = matches!(insn, Insn::Matrix(insn::MatrixOp::Zeroacc(_)));
-    // What clears Dst only steps counters, which are not followed.
+    // What clears Dst only steps counters.
     if let Some(field) = row.operands(word).find(|field| field.name == "addr_mod" && !zeroes) {
         modifiers(thread, row.unit, field.get(word), touch);
     }

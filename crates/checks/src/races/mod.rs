@@ -39,7 +39,7 @@ use shadow::{Access, Conflict, Shadow};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use tilework_abi::board::Board;
+use tilework_abi::board::{Board, PCIE};
 use tilework_abi::l1::{MemoryMap, WORKER};
 use tilework_abi::noc::{self, NocXy};
 use tilework_abi::stream;
@@ -53,7 +53,7 @@ use words::Words;
 const HOST_OPS: usize = 4096;
 
 /// A core.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Core {
     clock: Clock,
     /// What it does, counted by releases.
@@ -92,7 +92,7 @@ impl Core {
 }
 
 /// A Tensix tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tile {
     xy: NocXy,
     cores: [Core; 5],
@@ -108,7 +108,7 @@ struct Tile {
 }
 
 /// Where each tile is among all, by its coordinates, which have six bits each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Index(Vec<Option<usize>>);
 
 impl Index {
@@ -132,7 +132,7 @@ impl Index {
 }
 
 /// A request that is under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Op {
     moment: Moment,
     /// The access that it does at the other end.
@@ -143,7 +143,7 @@ struct Op {
 }
 
 /// Looks for races in the events of a run. [`RaceObserver::hand_over`] gives the findings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RaceObserver {
     /// The board: reports name a bank of DRAM by its first port.
     board: Board,
@@ -156,6 +156,8 @@ pub struct RaceObserver {
     tiles: Vec<Tile>,
     index: Index,
     dram: ByNumber<u8, Shadow>,
+    /// What tiles do in the host's memory.
+    system: Shadow,
     ops: ByNumber<u64, Op>,
     /// What the host knows, and its count.
     host: Clock,
@@ -181,6 +183,7 @@ impl RaceObserver {
             tiles: Vec::new(),
             index: Index::default(),
             dram: ByNumber::default(),
+            system: Shadow::default(),
             ops: ByNumber::default(),
             host: Clock::default(),
             host_own: Stamp { part: 1, count: 0 },
@@ -201,6 +204,12 @@ impl RaceObserver {
     #[must_use]
     pub fn telling(self, checks: Arc<Mutex<Checks>>) -> Self {
         Self { checks: Some(checks), ..self }
+    }
+
+    /// Knows what another observer of the same program knew, and tells those that it did before.
+    pub fn put_back(&mut self, kept: &Self) {
+        let checks = self.checks.take();
+        *self = Self { checks, ..kept.clone() };
     }
 
     /// Hands over the races that were found and not told yet, at the end of a run.
@@ -292,6 +301,10 @@ impl RaceObserver {
         Where { space: Space::Dram, tile: port.unwrap_or(NocXy::new(0, 0)), bytes }
     }
 
+    fn in_host(bytes: u64) -> Where {
+        Where { space: Space::Host, tile: PCIE, bytes }
+    }
+
     fn race_of(&mut self, conflict: Conflict, op: &Op, place: Where) {
         let started = self.start_of(&conflict.earlier).is_some_and(|stamp| op.moment.knows(stamp));
         self.reports.race(&self.parts, &conflict, op.access, place, started, None);
@@ -321,7 +334,7 @@ impl RaceObserver {
 
 impl Observer for RaceObserver {
     fn wants(&self) -> Wants {
-        Wants::ACCESSES | Wants::FIELDS | Wants::NOC | Wants::CORES | Wants::COPROCESSOR
+        Wants::ACCESSES | Wants::FIELDS | Wants::ARRIVALS | Wants::CORES | Wants::COPROCESSOR
     }
 
     fn events(&mut self, events: &[Event]) {

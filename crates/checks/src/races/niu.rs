@@ -64,14 +64,14 @@ impl Answers {
 }
 
 /// Writes of one kind whose sources are being read, in the order in which they leave.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Leaving {
     sent: Answers,
     queue: VecDeque<(u32, Stamp)>,
 }
 
 /// One NIU.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Niu {
     /// `NOC_CTRL` of each initiator.
     pub control: [u32; 4],

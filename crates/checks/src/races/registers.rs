@@ -56,7 +56,7 @@ pub(super) struct Change {
 }
 
 /// The registers of a tile.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Registers {
     config: BTreeMap<u16, Vec<Change>>,
     /// The last use of each of [`Rows`].
@@ -136,7 +136,7 @@ struct Block {
 }
 
 /// Rows of Dst.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Dst(Vec<Block>);
 
 impl Dst {

@@ -55,7 +55,7 @@ type Pair = (&'static str, NocXy, u32, u32, u8, u8);
 
 /// Findings that are told as they are made, but for loads of what may be flags: of these the end of
 /// the run knows whether they poll.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reports {
     pairs: BTreeMap<Pair, State>,
     /// What is to be told.
@@ -65,7 +65,7 @@ pub(super) struct Reports {
 }
 
 /// What has become of a finding.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     /// It waits for the end of the run, because of this load.
     Waits(Box<Finding>, Code),

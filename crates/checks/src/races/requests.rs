@@ -133,6 +133,12 @@ impl RaceObserver {
             }
             // The host may look at it whenever it wants, and nobody sees it do so.
             Spot::Pcie => {
+                let ordered = |stamp| op.moment.knows(stamp);
+                if self.has_launches
+                    && let Some(conflict) = self.system.write(packet.addr, len, op.access, &ordered)
+                {
+                    self.race_of(conflict, op, Self::in_host(len));
+                }
                 with_own(op).tell(&mut self.host);
             }
             _ => {}
@@ -214,6 +220,11 @@ impl RaceObserver {
                 }
             }
             Spot::Pcie => {
+                if self.has_launches
+                    && let Some(conflict) = self.system.read(addr, len, op.access, &ordered)
+                {
+                    self.race_of(conflict, op, Self::in_host(len));
+                }
                 brought.join(&self.host);
                 brought.learn(self.host_own);
             }

@@ -113,6 +113,7 @@ struct Line {
 
 impl Line {
     /// A word by itself.
+    #[inline]
     fn word(&mut self, word: usize) -> &mut Cell {
         let Self { whole, divided, words } = self;
         let cell = &mut words.get_or_insert_with(Box::default)[word];
@@ -141,7 +142,7 @@ impl Line {
 }
 
 /// What was last done to each word of one memory.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shadow {
     /// Pages of the first addresses, as all of L1 are, by number.
     near: Vec<Option<Page>>,
@@ -163,6 +164,15 @@ impl Shadow {
         access: Access,
         ordered: &impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
+        if let Some(mask) = in_word(addr, len) {
+            let found = self.word(addr).write(Access { mask, ..access }, ordered);
+            return found.map(|(earlier, earlier_writes)| Conflict {
+                earlier,
+                earlier_writes,
+                later_writes: true,
+                addr,
+            });
+        }
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
             let found = if to - from == LINE {
@@ -187,6 +197,15 @@ impl Shadow {
         access: Access,
         ordered: &impl Fn(Stamp) -> bool,
     ) -> Option<Conflict> {
+        if let Some(mask) = in_word(addr, len) {
+            let found = self.word(addr).read(Access { mask, ..access }, ordered);
+            return found.map(|(earlier, earlier_writes)| Conflict {
+                earlier,
+                earlier_writes,
+                later_writes: false,
+                addr,
+            });
+        }
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
             let found = if to - from == LINE {
@@ -207,6 +226,13 @@ impl Shadow {
         own.map_or(line.whole.write, |words| words[word].write)
     }
 
+    /// The word at `addr` by itself.
+    #[inline]
+    fn word(&mut self, addr: u64) -> &mut Cell {
+        self.page(addr / PAGE)[(addr % PAGE / LINE) as usize].word((addr % LINE / WORD) as usize)
+    }
+
+    #[inline]
     fn page(&mut self, number: u64) -> &mut Page {
         match usize::try_from(number) {
             Ok(near) if near < NEAR => {
@@ -233,6 +259,13 @@ impl Shadow {
             }
         }
     }
+}
+
+/// Which bytes of a word these are, if they are in one.
+#[inline]
+fn in_word(addr: u64, len: u64) -> Option<u8> {
+    let low = addr % WORD;
+    (len != 0 && low + len <= WORD).then(|| (ALL << low) & (ALL >> (WORD - low - len)))
 }
 
 fn new_page() -> Page {

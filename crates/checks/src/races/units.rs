@@ -76,7 +76,7 @@ enum Until {
 }
 
 /// One thread.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Thread {
     clock: Clock,
     /// What its core had done when it pushed the last instruction that is known.
@@ -120,7 +120,7 @@ impl Thread {
 
 /// One semaphore of the sync unit. A wait for a value that is not zero learns of the first post
 /// that nobody has taken, one for a value below the maximum of the first that was taken.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Semaphore {
     posts: VecDeque<Moment>,
     /// What makes room.
@@ -172,7 +172,7 @@ impl Semaphore {
 }
 
 /// What an unpacker has to do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Job {
     passed: u64,
     pub moment: Moment,
@@ -180,7 +180,7 @@ pub(super) struct Job {
 }
 
 /// The coprocessor of a tile.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Units {
     pub threads: [Thread; THREADS],
     stamps: [Stamp; UNITS],

@@ -25,7 +25,7 @@ const MARKED: usize = 256;
 pub(super) const FLAG_BYTES: u64 = 16;
 
 /// The words of one tile's L1 and streams.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Words {
     /// One bit for each word of L1 that is one.
     marks: Vec<u64>,
@@ -37,7 +37,7 @@ pub(super) struct Words {
 }
 
 /// What is told by a word.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Word {
     clock: Clock,
     version: u32,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tilework_driver::{BankNote, BufferNote};
 
 /// A buffer and the launches that may use it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     note: Arc<BufferNote>,
     /// Numbers of launches.
@@ -17,7 +17,7 @@ struct Entry {
 }
 
 /// All buffers of a device.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
     banks: BTreeMap<BankNote, Vec<Entry>>,
 }

@@ -39,7 +39,7 @@ impl Counter {
 }
 
 /// A circular buffer of the program that runs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cb {
     pub note: CbNote,
     /// Pages pushed and popped since the program began, and how many of them a core has seen.
@@ -59,7 +59,7 @@ pub(crate) struct Cb {
 }
 
 /// What is wrong with an access or a count.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Wrong {
     /// The page is not reserved: so many pages are the consumer's.
     NotReserved { page: u32, held: u64 },

@@ -16,7 +16,7 @@ use tilework_sim::{Cycle, PacketEvent, RequestKind};
 const UNIT: u64 = tilework_abi::DRAM_ALIGN as u64;
 
 /// A bank of DRAM.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Dram {
     written: Sparse,
     /// Which launch has last written each unit, and who of it. Asked by number, never walked.

@@ -8,6 +8,10 @@
 //! - no circuit of reserving and pushing goes over them: they are in no circular buffer;
 //! - all of them have been written, which is only forgotten when nothing runs.
 //!
+//! Kernels of the command queue are no kernels of a program: of their tiles' L1 nothing is asked
+//! but that what they read has been written. Loads of a kernel from the bank table are right
+//! wherever it has been written.
+//!
 //! Copies in data caches are the chip's part ([`tilework_sim::What::Holds`]). In local RAM all of
 //! the word must have been written, and it must be so far from the limit of the stack that no
 //! stack pointer from which it is reached can be below that.
@@ -19,8 +23,9 @@ use super::observer::{CheckObserver, Span};
 use super::tile::{CoreState, Tile};
 use super::written::{PAGE, Shadow, WORD, WORDS, Written};
 use std::ops::Range;
-use tilework_abi::tensix::Processor;
-use tilework_sim::{Cycle, Known};
+use tilework_abi::l1::bank_table;
+use tilework_abi::tensix::{L1_SIZE, Processor};
+use tilework_sim::{Cycle, Known, Observer};
 
 /// Pages that are told of at once, from that of the access on: a core that goes through its memory
 /// is to find the next ones known.
@@ -30,13 +35,16 @@ const AHEAD: u64 = 16;
 const LARGEST_OFFSET: u32 = 2047;
 
 /// Accesses after which the same memory is told of again: what was told takes its time, and some of
-/// the granules may have been written since.
+/// the granules may have been written since. In L1 that is mostly so soon.
 const AGAIN: u32 = 64;
+const AGAIN_L1: u32 = 16;
 
 /// What was last told of a core's memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pages: Range<u64>,
+    /// The granules of each of these pages, with those of which nothing will ever be told.
+    granules: [u64; AHEAD as usize],
     /// Accesses since.
     seen: u32,
 }
@@ -44,13 +52,24 @@ pub(crate) struct Told {
 impl Told {
     /// Whether memory around `offset`, which is accessed, has to be told of.
     #[inline]
-    pub(super) fn is_due(&mut self, offset: u64) -> bool {
+    pub(super) fn is_due(&mut self, offset: u64, again: u32) -> bool {
         self.seen += 1;
-        self.seen >= AGAIN || !self.pages.contains(&(offset / PAGE))
+        self.seen >= again || !self.pages.contains(&(offset / PAGE))
+    }
+
+    /// Whether there may be something to tell of the granule at `offset` before it is accessed:
+    /// nothing was told yet, or this granule was not among what was.
+    #[inline]
+    fn lacks(&self, offset: u64) -> bool {
+        let page = (offset / PAGE).checked_sub(self.pages.start).and_then(|page| self.granules.get(page as usize));
+        match page {
+            Some(granules) => granules >> (offset % PAGE / WORD) & 1 == 0,
+            None => self.pages.is_empty(),
+        }
     }
 
     fn tells(&mut self, pages: Range<u64>) {
-        *self = Self { pages, seen: 0 };
+        *self = Self { pages, granules: [0; AHEAD as usize], seen: 0 };
     }
 }
 
@@ -59,32 +78,73 @@ impl CheckObserver {
     #[inline]
     pub(super) fn may_know_l1(&mut self, tile: &mut Tile, core: Processor, span: Span, at: Cycle) {
         let state = &mut tile.cores[core.index()];
-        if self.is_asked && state.owns(span) && state.told[0].is_due(span.addr.into()) {
+        if self.is_asked && (tile.is_queue || state.owns(span)) && state.told[0].is_due(span.addr.into(), AGAIN_L1) {
             self.know_l1(tile, core, at, span.addr);
+        }
+    }
+
+    /// Something has arrived in L1: tells the core that owns the bytes, which will mostly use them
+    /// soon.
+    #[inline]
+    pub(super) fn may_know_arrived(&mut self, tile: &mut Tile, span: Span, at: Cycle) {
+        let owns = |state: &CoreState| state.owns(span) && state.told[0].lacks(span.addr.into());
+        if self.is_asked
+            && u64::from(span.len) >= WORD
+            && let Some(core) = Processor::ALL.into_iter().find(|core| owns(&tile.cores[core.index()]))
+        {
+            self.know_l1(tile, core, at, span.addr);
+        }
+    }
+
+    /// A core has loaded from L1 what is not its own, likewise.
+    #[inline]
+    pub(super) fn may_know_table(&mut self, tile: &mut Tile, core: Processor, span: Span, at: Cycle) {
+        let Some(firmware) = self.firmware.as_ref().filter(|_| self.is_asked) else { return };
+        let start = firmware.map.bank_table.get();
+        let is_there = span.addr.wrapping_sub(start) < bank_table::BYTES && tile.launch.is_some();
+        if is_there && tile.cores[core.index()].told[2].is_due(span.addr.into(), AGAIN) {
+            self.know_table(tile, core, at, u64::from(start)..u64::from(start + bank_table::BYTES));
         }
     }
 
     /// A core has accessed its local RAM, likewise.
     #[inline]
     pub(super) fn may_know_local(&mut self, tile: &mut Tile, core: Processor, offset: u64, at: Cycle) {
-        if self.is_asked && tile.cores[core.index()].told[1].is_due(offset) {
+        if self.is_asked && tile.cores[core.index()].told[1].is_due(offset, AGAIN) {
             self.know_local(tile, core, at, offset);
         }
     }
 
     #[cold]
     fn know_l1(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
-        let Tile { xy, l1, cores, cbs, .. } = tile;
+        // What begins and ends programs is always seen.
+        let behind_boundaries = self.boundaries().iter().map(|range| range.end).max().unwrap_or(L1_SIZE);
+        let Tile { xy, l1, cores, cbs, is_queue, .. } = tile;
         let state = &mut cores[core.index()];
-        let owned = u64::from(state.owned.start)..u64::from(state.owned.end);
+        let owned = match is_queue {
+            true => u64::from(behind_boundaries)..u64::from(L1_SIZE),
+            false => u64::from(state.owned.start)..u64::from(state.owned.end),
+        };
         let first = u64::from(addr) / PAGE;
         let pages = first..owned.end.div_ceil(PAGE).min(first + AHEAD);
-        for page in pages.clone() {
+        state.told[0].tells(pages.clone());
+        for page in pages {
             let circular = cbs.iter().fold(0, |all, cb| all | touched(page, &bytes_of(cb)));
             let granules = written(l1, page) & within(page, &owned) & !circular;
-            self.tell(Known { tile: *xy, core, since, local: false, page: page as u32, granules });
+            // There are at most `AHEAD` of them.
+            state.told[0].granules[(page - first) as usize] = granules | circular;
+            self.tell(Known { tile: *xy, core, since, local: false, loads: false, page: page as u32, granules });
         }
-        state.told[0].tells(pages);
+    }
+
+    #[cold]
+    fn know_table(&mut self, tile: &mut Tile, core: Processor, since: Cycle, table: Range<u64>) {
+        let pages = table.start / PAGE..table.end.div_ceil(PAGE);
+        for page in pages.clone() {
+            let granules = written(&tile.l1, page) & within(page, &table);
+            self.tell(Known { tile: tile.xy, core, since, local: false, loads: true, page: page as u32, granules });
+        }
+        tile.cores[core.index()].told[2].tells(pages);
     }
 
     #[cold]
@@ -100,7 +160,7 @@ impl CheckObserver {
         for (page, words) in (around * pages..).zip(words.chunks(4)) {
             let granules = words.iter().rev().fold(0, |all, word| all << 16 | whole_words(*word));
             let granules = granules & !ones(lowest.saturating_sub(page * 64));
-            self.tell(Known { tile: tile.xy, core, since, local: true, page: page as u32, granules });
+            self.tell(Known { tile: tile.xy, core, since, local: true, loads: false, page: page as u32, granules });
         }
     }
 

@@ -8,7 +8,7 @@ use super::tile::{Tile, Tiles};
 use crate::Checks;
 use crate::catalogue::protocol as rows;
 use crate::finding::{Agent as Who, Space, Target};
-use crate::protocol::{self, By, InFlight, Issued};
+use crate::protocol::{self, By, InFlight, Issued, Used};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ use tilework_sim::{
 
 /// Looks for wrong accesses and broken rules of protocol. Attach it to a chip before the device is
 /// opened: what was written and allocated before is not known to it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CheckObserver {
     pub(crate) reports: Reports,
     pub(super) tiles: Tiles,
@@ -76,6 +76,13 @@ impl CheckObserver {
         Self { stranger: Some(Arc::new(LaunchNote::default())), ..Self::new(checks) }
     }
 
+    /// Knows what another observer of the same program knew, and reports where it did before.
+    pub fn put_back(&mut self, kept: &Self) {
+        let checks = self.reports.checks();
+        *self = kept.clone();
+        self.reports.set_checks(checks);
+    }
+
     /// The event on a Tensix tile. The tile is taken out meanwhile: other tiles may be looked at.
     fn on_tile(&mut self, xy: NocXy, event: &Event) {
         let mut tile = self.tiles.take(xy);
@@ -96,6 +103,7 @@ impl CheckObserver {
                 let span = Span { addr, len: bytes.into() };
                 self.loaded(tile, (core, actor), span, (value, cached));
                 self.may_know_l1(tile, core, span, event.at);
+                self.may_know_table(tile, core, span, event.at);
             }
             What::Store { addr, bytes, value } if addr < L1_SIZE => {
                 let span = Span { addr, len: bytes.into() };
@@ -222,6 +230,14 @@ impl CheckObserver {
 
     /// What a unit of the coprocessor does.
     fn on_unit(&mut self, tile: &mut Tile, unit: Unit, event: &Event) {
+        if let What::Dst { thread, unit, blocks, writes } = event.what {
+            let pushed = Processor::ALL.get(Processor::Trisc0.index() + usize::from(thread)).copied();
+            if let Some(core) = pushed.filter(|_| self.follows_state) {
+                let actor = Actor::core(tile.xy, core, event.pc, event.at).by(Who::Thread(thread));
+                self.used_dst(tile, core, actor, Used { thread, unit, blocks, writes });
+            }
+            return;
+        }
         let (What::UnitRead { by, .. } | What::UnitWrite { by, .. } | What::UnitStore { by, .. }) = event.what else {
             return;
         };
@@ -329,7 +345,10 @@ impl CheckObserver {
                     }
                     self.wrote(tile, None, actor, span);
                 }
-                PacketKind::ReadResponse | PacketKind::AtomicResponse => self.wrote(tile, None, actor, span),
+                PacketKind::ReadResponse | PacketKind::AtomicResponse => {
+                    self.wrote(tile, None, actor, span);
+                    self.may_know_arrived(tile, span, event.at);
+                }
                 PacketKind::ReadRequest if issued.is_some() => {
                     self.check_written(tile, actor, span, PADDING.min(span.len))
                 }
@@ -394,7 +413,7 @@ pub(super) fn in_l1(tile: NocXy, span: Span) -> Target {
 impl Observer for CheckObserver {
     fn wants(&self) -> Wants {
         let state = if self.follows_state { Wants::TENSIX } else { Wants::NOTHING };
-        Wants::ACCESSES | Wants::LOCAL | Wants::NOC | Wants::REGISTERS | state
+        Wants::ACCESSES | Wants::LOCAL | Wants::ARRIVALS | Wants::REGISTERS | state
     }
 
     fn judges(&self) -> bool {
@@ -409,6 +428,10 @@ impl Observer for CheckObserver {
         let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return Vec::new() };
         let (go, launch) = (map.go.get(), map.launch.get());
         vec![go..go + 4 * GO_ENTRIES, launch..launch + LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32]
+    }
+
+    fn sees_counters_once(&self) -> bool {
+        true
     }
 
     fn known(&mut self) -> Vec<Known> {

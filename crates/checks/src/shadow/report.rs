@@ -37,7 +37,7 @@ impl Actor {
 type Key = (&'static str, NocXy, Agent, Option<Code>);
 
 /// Findings as they are made.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Reports {
     checks: Arc<Mutex<Checks>>,
     /// The other sides of what was reported. Asked by key, never walked.
@@ -47,6 +47,16 @@ pub(crate) struct Reports {
 impl Reports {
     pub(crate) fn new(checks: Arc<Mutex<Checks>>) -> Self {
         Self { checks, known: HashMap::new() }
+    }
+
+    /// Where findings go.
+    pub(crate) fn checks(&self) -> Arc<Mutex<Checks>> {
+        Arc::clone(&self.checks)
+    }
+
+    /// Findings go there from now on.
+    pub(crate) fn set_checks(&mut self, checks: Arc<Mutex<Checks>>) {
+        self.checks = checks;
     }
 
     /// Whether findings of this kind are wanted.

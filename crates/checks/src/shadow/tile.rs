@@ -36,7 +36,7 @@ const DECODED: usize = 64;
 const EMPTY: Line = Line { number: u32::MAX, stale: 0, by: None };
 
 /// A core of a tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CoreState {
     pub local: Written,
     lines: [Line; LINES],
@@ -44,8 +44,8 @@ pub(crate) struct CoreState {
     pub kernel: Option<CodeNote>,
     /// The last range of L1 that an access of the kernel was found to be right in.
     pub owned: Range<u32>,
-    /// What was last told to be known of L1, and of local RAM.
-    pub told: [Told; 2],
+    /// What was last told to be known of L1, of local RAM, and of the bank table.
+    pub told: [Told; 3],
     /// The last request to each NoC of which no counter was looked at since.
     pub unwaited: [Option<crate::protocol::Issued>; 2],
     /// Instructions of the kernel by address, as far as they have been decoded.
@@ -148,7 +148,7 @@ impl CoreState {
 }
 
 /// A tile.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tile {
     pub xy: NocXy,
     pub l1: Written,
@@ -261,7 +261,7 @@ impl Tile {
 }
 
 /// All tiles, by their coordinates, which have six bits each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tiles(Vec<Option<Box<Tile>>>);
 
 impl Tiles {

@@ -12,13 +12,13 @@ pub(super) const PAGE: u64 = WORD * WORDS as u64;
 type Page = Box<[u64; WORDS]>;
 
 /// The written bytes of a small memory, by offset.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Written {
     pages: Vec<Option<Page>>,
 }
 
 /// The written bytes of a large memory of which little is used.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Sparse {
     /// Asked by number only, never walked.
     pages: ByNumber<u64, Page>,

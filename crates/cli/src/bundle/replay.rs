@@ -18,7 +18,11 @@ use std::collections::BTreeMap;
 use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use tilework_checks::{Level, Word};
 use tilework_debugger::Debugger;
+
+/// How a run with findings ends.
+const FINDINGS: &str = "findings";
 
 /// Arguments of `tilework replay`.
 #[derive(clap::Args, Debug)]
@@ -100,7 +104,7 @@ fn once(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugg
     let mut differences = Vec::new();
     let (mut then, mut now) = (essence(&bundle.report), essence(&report));
     if debugger.is_some() {
-        // Nothing is looked for under the debugger.
+        // A user may have gone on behind a finding that ended the run.
         [&mut then, &mut now].into_iter().for_each(without_findings);
     }
     compare("", &then, &now, &mut differences);
@@ -127,6 +131,10 @@ fn run(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugge
     let text = |name: &str, text: &str| Source::of_bytes(Path::new(name), text.as_bytes().to_vec());
     let mut own = manifest.options.read().map_err(in_bundle)?;
     own.gdb = args.gdb;
+    if args.gdb.is_some() && own.checks.checks.is_empty() && manifest.end == FINDINGS {
+        // What was looked for without an option.
+        own.checks.checks = vec![Word::Level(Level::Warn)];
+    }
     if let Some(board) = board {
         let board = text(super::BOARD, board).and_then(|file| board_file::read(&file));
         own.board.given = Some(board.map_err(in_bundle)?);
@@ -149,8 +157,12 @@ fn run(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugge
     Ok(document(&prepared.carry_out(parts, &progress, started, debugger)))
 }
 
-/// Leaves what was found out of a report.
+/// Leaves what was found out of a report, and where a finding has ended the run: under the debugger
+/// that is sooner, because its windows are short.
 fn without_findings(report: &mut Value) {
+    if report["error"]["class"] == FINDINGS {
+        *report = serde_json::json!({ "error": { "class": FINDINGS } });
+    }
     let Value::Object(fields) = report else { return };
     fields.remove("checks");
     if let Some(Value::Object(error)) = fields.get_mut("error") {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use tilework_abi::noc::NocXy;
 pub use tilework_checks::data::FindingData;
-use tilework_checks::{Allow, Checks, Code, Frame, Level, Place, Policy, RaceObserver, Source, TellAll, Told};
+use tilework_checks::{Allow, Checks, Code, Finding, Frame, Level, Place, Policy, RaceObserver, Source, TellAll, Told};
 use tilework_runtime::CodePlace;
 
 /// The findings of a run while it goes on: the chip's observers report into it, the command reads.
@@ -102,7 +102,10 @@ pub fn report(device: &mut Device, checks: &Shared, races: Option<&Races>) -> Op
         return None;
     }
     let mut sources = Sources::default();
-    let told = checks.findings().iter().map(|finding| {
+    // Checks of different kinds tell what they find at different times.
+    let mut found: Vec<&Finding> = checks.findings().iter().collect();
+    found.sort_by_key(|finding| (finding.place.cycle, finding.place.tile, finding.check.id));
+    let told = found.into_iter().map(|finding| {
         let source = sources.of(device, &finding.place);
         let other = finding.other.as_ref().and_then(|other| sources.of(device, other));
         Told::new(finding.clone(), source, other)
@@ -166,7 +169,7 @@ mod tests {
     use serde_json::{Value, json};
     use tilework_abi::tensix::Processor;
     use tilework_checks::catalogue::{memory, protocol, races};
-    use tilework_checks::{Agent, Finding, Row, Space, Target, Word};
+    use tilework_checks::{Agent, Row, Space, Target, Word};
     use tilework_runtime::SourceLocation;
     use tilework_runtime::elf::SourceFrame;
 

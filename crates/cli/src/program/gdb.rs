@@ -1,15 +1,21 @@
 //! `tilework run --gdb`: a kernel program under gdb. docs/debugger.md describes it.
 
+use super::findings::{Races, Shared};
 use super::plan::Plan;
 use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
-use std::sync::Arc;
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilework_abi::addr::L1Addr;
+use tilework_abi::board::Board;
 use tilework_abi::l1::MemoryMap;
-use tilework_debugger::{Code, Debugger, Image, ImageKind};
+use tilework_checks::{CheckObserver, Checks, Finding, Level, RaceObserver};
+use tilework_debugger::{Code, Debugger, Found, Image, ImageKind, Witness};
 use tilework_runtime::prebuilt::CqKernels;
 use tilework_runtime::{FirmwareSet, KernelImage};
+use tilework_sim::Observer;
 
 /// Runs a program, once more each time that the user goes back: a run is a pure function of program
 /// and arrays.
@@ -29,6 +35,84 @@ pub fn run(port: u16, once: impl Fn(&Debugger) -> Outcome<Answer>) -> Outcome<An
         debugger.end(outcome.as_ref().err().map_or(0, Failure::exit_code));
         return outcome;
     }
+}
+
+/// The checks of a run that is debugged: gdb is told of what they find, and they go back with it.
+pub struct Looking {
+    checks: Shared,
+    observer: Arc<Mutex<CheckObserver>>,
+    races: Option<Races>,
+}
+
+/// What they know at a checkpoint.
+struct Known {
+    checks: Checks,
+    observer: CheckObserver,
+    races: Option<RaceObserver>,
+}
+
+impl Looking {
+    /// Those that the policy of `checks` wants, if it wants any.
+    pub fn new(checks: &Shared, board: Board) -> Option<Self> {
+        let policy = lock(checks).policy().clone();
+        if policy.level() == Level::Off {
+            return None;
+        }
+        let observer = Arc::new(Mutex::new(CheckObserver::new(Arc::clone(checks))));
+        let races = || Arc::new(Mutex::new(RaceObserver::new(board).telling(Arc::clone(checks))));
+        Some(Self { checks: Arc::clone(checks), observer, races: policy.races().then(races) })
+    }
+
+    /// Who looks for races.
+    pub fn races(&self) -> Option<Races> {
+        self.races.clone()
+    }
+}
+
+impl Witness for Looking {
+    fn observers(&self) -> Vec<Box<dyn Observer>> {
+        let mut all: Vec<Box<dyn Observer>> = vec![Box::new(Arc::clone(&self.observer))];
+        all.extend(self.races.iter().map(|races| Box::new(Arc::clone(races)) as Box<dyn Observer>));
+        all
+    }
+
+    fn keep(&self) -> Rc<dyn Any> {
+        let races = self.races.as_ref().map(|races| lock(races).clone());
+        Rc::new(Known { checks: lock(&self.checks).clone(), observer: lock(&self.observer).clone(), races })
+    }
+
+    fn put(&self, kept: &dyn Any) {
+        let Some(kept) = kept.downcast_ref::<Known>() else { return };
+        *lock(&self.checks) = kept.checks.clone();
+        lock(&self.observer).put_back(&kept.observer);
+        if let (Some(races), Some(kept)) = (&self.races, &kept.races) {
+            lock(races).put_back(kept);
+        }
+    }
+
+    fn found(&self, known: usize) -> Vec<Found> {
+        let checks = lock(&self.checks);
+        // What may be allowed at its place is judged when places are known, as without a debugger.
+        let stops = |finding: &Finding| !checks.policy().waits_for_place(finding.check);
+        let new = checks.findings().get(known..).unwrap_or_default();
+        new.iter().map(|finding| found(finding, stops(finding))).collect()
+    }
+}
+
+fn found(finding: &Finding, stops: bool) -> Found {
+    let Finding { check, place, what, other, missing, .. } = finding;
+    let mut what = format!("{}: {what}\n  {place}", check.id);
+    if let Some(other) = other {
+        what += &format!("\n  {other}");
+    }
+    if let Some(missing) = missing {
+        what += &format!("\n  missing: {missing}");
+    }
+    Found { at: place.cycle, tile: place.tile, core: place.code.map(|code| code.core), what, stops }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All code that may run.

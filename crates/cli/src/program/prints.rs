@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::cell::RefCell;
 use std::rc::Rc;
 use tilework_runtime::PrintLine;
+use tilework_text::plain;
 
 /// Lines that a report carries; the rest is counted.
 const MOST_LINES: usize = 10_000;
@@ -34,12 +35,14 @@ pub struct PrintsReport {
     pub left_out: u64,
     /// Prints that were overwritten before they could be read.
     pub missed: u64,
+    /// Kernels whose device prints nobody reads: the memory map does not say where they are.
+    pub unread: Vec<String>,
 }
 
 impl PrintsReport {
     /// Whether there is nothing to report.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.left_out == 0 && self.missed == 0
+        self.lines.is_empty() && self.left_out == 0 && self.missed == 0 && self.unread.is_empty()
     }
 }
 
@@ -69,8 +72,19 @@ impl Prints {
     pub fn report(&self, device: &Device) -> PrintsReport {
         let mut report = self.0.borrow().clone();
         report.missed = device.missed_prints();
-        if report.missed > 0 && loudness::chosen() != Loudness::Quiet {
+        report.unread = device.unread_prints().map(str::to_owned).collect();
+        if loudness::chosen() == Loudness::Quiet {
+            return report;
+        }
+        if report.missed > 0 {
             eprintln!("{} prints of kernels were overwritten before they could be read", report.missed);
+        }
+        for kernel in &report.unread {
+            eprintln!(
+                "warning: kernel {} has texts of DEVICE_PRINT, and nothing of them is shown: the memory map of the \
+                 firmware does not say where device_print_buf is (docs/program.md)",
+                plain(kernel)
+            );
         }
         report
     }

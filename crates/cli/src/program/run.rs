@@ -6,7 +6,7 @@ use super::execute::{Executed, Work};
 use super::failure::{failure, not_started, stopped_at, with_state};
 use super::findings;
 use super::firmware::Folder;
-use super::gdb;
+use super::gdb::{self, Looking};
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::prints::{Prints, PrintsReport};
@@ -33,8 +33,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tilework_abi::l1::WORKER;
-use tilework_checks::{Level, Policy, Word};
-use tilework_debugger::Debugger;
+use tilework_checks::Policy;
+use tilework_debugger::{Debugger, Witness};
 use tilework_runtime::lower::Lowering;
 use tilework_runtime::prebuilt::{self, CqKernels};
 use tilework_runtime::{DeviceConfig, Dispatch, FirmwareSet, Program, QueueId, RuntimeError, Transfers};
@@ -98,8 +98,8 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if own.gdb.is_some() && own.chip.library.is_some() {
         return Err(Failure::option("--gdb", " needs the built-in chip: leave out --chip"));
     }
-    if own.gdb.is_some() && own.checks.checks.iter().any(|&word| word != Word::Level(Level::Off)) {
-        return Err(Failure::option("--checks", " needs a run without --gdb"));
+    if own.gdb.is_some() && own.checks.checks.is_empty() && !own.checks.allow.is_empty() {
+        return Err(Failure::option("--allow", " has no effect with --gdb without --checks"));
     }
     if own.firmware.is_some() && own.core_timing {
         return Err(Failure::option("--core-timing", " needs our own worker firmware: leave out --firmware"));
@@ -181,8 +181,8 @@ impl<'a> Job<'a> {
         let queue = queue.transpose()?;
         refuse_for_plan(own, &plan)?;
         let policy = own.checks.policy(&plan, library.is_none())?;
-        // A debugger goes back, and observers would see again what they have seen.
-        let policy = if own.gdb.is_some() { Policy::off() } else { policy };
+        // A debugger stops at what is found: only where that was asked for.
+        let policy = if own.gdb.is_some() && own.checks.checks.is_empty() { Policy::off() } else { policy };
         let names = plan.outputs().into_iter().map(|(name, _)| format!("{name}.npy"));
         let second = own.capture.as_ref().filter(|_| plan.queues > 1).map(|path| capture_of(path, QueueId::SECOND));
         let targets = Targets::new()
@@ -240,10 +240,14 @@ impl Prepared<'_> {
         let checks = findings::shared(self.policy.clone());
         let config = config(own, plan);
         parts.chip.prepare(&config)?;
-        let races = parts.chip.check(&checks, config.board);
+        let looking = debugger.and_then(|_| Looking::new(&checks, config.board));
+        let races = match &looking {
+            Some(looking) => looking.races(),
+            None => parts.chip.check(&checks, config.board),
+        };
         let map = parts.firmware.as_ref().map_or(WORKER, |firmware| *firmware.map());
         let look = own.look.begin(&mut parts.chip, map)?;
-        let opened = open(parts, config, debugger.map(|debugger| (debugger, plan)));
+        let opened = open(parts, config, debugger.map(|debugger| (debugger, plan)), looking);
         let mut device = opened.map_err(|error| not_started(failure(program, error), own.firmware.as_deref()))?;
         progress.next();
         let failed = |error| failure(program, error);
@@ -354,13 +358,19 @@ pub fn document(ended: &Outcome<KernelReport>) -> serde_json::Value {
     }
 }
 
-fn open(parts: Parts, config: DeviceConfig, debugger: Option<(&Debugger, &Plan)>) -> Result<Device, RuntimeError> {
+fn open(
+    parts: Parts,
+    config: DeviceConfig,
+    debugger: Option<(&Debugger, &Plan)>,
+    looking: Option<Looking>,
+) -> Result<Device, RuntimeError> {
     let Parts { chip, firmware, queue } = parts;
     let firmware = firmware.map_or_else(FirmwareSet::prebuilt, Ok)?;
     let queue = queue.map_or_else(prebuilt::cq_kernels, Ok)?;
     let chip = match (chip, debugger) {
         (AnyChip::BuiltIn(chip), Some((debugger, plan))) => {
-            AnyChip::Debugged(debugger.link(chip, gdb::code(plan, &firmware, &queue)))
+            let witness = looking.map(|looking| Box::new(looking) as Box<dyn Witness>);
+            AnyChip::Debugged(debugger.link(chip, gdb::code(plan, &firmware, &queue), witness))
         }
         (chip, _) => chip,
     };

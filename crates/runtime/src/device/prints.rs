@@ -24,16 +24,25 @@ impl<C: HostLink> Device<C> {
         self.prints.missed()
     }
 
+    /// Kernels that were run and have texts of device prints (`DEVICE_PRINT`), while the memory map
+    /// of the firmware does not say where their buffer is: nobody reads what they print.
+    pub fn unread_prints(&self) -> impl Iterator<Item = &str> {
+        self.prints.unread.iter().map(|name| &**name)
+    }
+
     /// Gets ready for the prints of a program: its kernels' texts, and the rings of its cores.
     pub(super) fn expect_prints(&mut self, program: &Program) -> Result<(), RuntimeError> {
         self.expect_device_prints()?;
         let mut cores = Vec::new();
         for role in &program.roles {
             for kernel in role.kernels.iter().flatten() {
-                if let Some(texts) = kernel.device_texts()
-                    && !self.prints.know_texts(kernel.device_print_number(), kernel.name(), texts)
-                {
-                    return Err(same_number(kernel, kernel.device_print_number().into()).into());
+                if let Some(texts) = kernel.device_texts() {
+                    if !matches!(Form::of(&self.map), Some(Form::Texts(_))) {
+                        self.prints.unread.insert(kernel.name().into());
+                    }
+                    if !self.prints.know_texts(kernel.device_print_number(), kernel.name(), texts) {
+                        return Err(same_number(kernel, kernel.device_print_number().into()).into());
+                    }
                 }
                 let Some(prints) = kernel.prints() else { continue };
                 if !self.prints.know(kernel.print_number(), kernel.name(), prints) {

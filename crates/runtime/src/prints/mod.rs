@@ -20,7 +20,7 @@ pub(crate) use metal::Form;
 use crate::elf::KernelPrints;
 use crate::queue::MakeRoom;
 use metal::{Buffers, Said};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use tilework_abi::addr::{Cycle, L1Addr};
 use tilework_abi::convert::usize_of;
@@ -131,6 +131,8 @@ pub(crate) struct Prints {
     /// Texts of device prints, of kernels by number and of firmware by core.
     texts: HashMap<u16, (Arc<str>, Arc<Texts>)>,
     firmware: BTreeMap<Processor, (Arc<str>, Arc<Texts>)>,
+    /// Kernels with such texts on firmware whose buffer for them is not known.
+    pub(crate) unread: BTreeSet<Box<str>>,
     rings: Arc<Mutex<Rings>>,
     /// Whether the chip shows stores; not known before the first kernel that prints.
     pub(crate) watched: Option<bool>,

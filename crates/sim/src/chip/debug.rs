@@ -86,11 +86,21 @@ impl Chip {
         self.scheduler.next_event().max(self.scheduler.now)
     }
 
+    /// Hands to the observers all that has happened before [`Chip::clock_now`], in its order. The
+    /// host may be ahead of that.
+    pub fn show_past(&mut self) {
+        let now = if self.fault.is_some() { Cycle::MAX } else { self.scheduler.now };
+        if let Some(hub) = &mut self.hub {
+            hub.take(self.scheduler.events(), now);
+            hub.hand_over(now);
+        }
+    }
+
     /// Runs one window, and not up to `stop`. Everything before `stop` has happened when it says
     /// [`Advanced::Reached`].
     ///
     /// # Errors
-    /// A fault.
+    /// A fault; that an observer has ended the run in an earlier window.
     pub fn advance(&mut self, stop: Cycle) -> Result<Advanced, ChipError> {
         self.alive()?;
         match self.step(Until { stop, ahead: 0, notice: 0 }) {

@@ -288,7 +288,10 @@ impl Outbox {
         }
         self.limit = self.limit.min(other.limit);
         other.limit = NEVER;
-        self.events.append(&mut other.events);
+        match self.events.is_empty() {
+            true => std::mem::swap(&mut self.events, &mut other.events),
+            false => self.events.append(&mut other.events),
+        }
     }
     /// The first cycle at which something may leave that the host does because of what it sees, or
     /// [`NEVER`]. Clears the limit: the host has its chance to react now.

@@ -71,6 +71,12 @@ impl RequestId {
     /// Bits for the number of the request among those of its NIU.
     const NUMBER_BITS: u32 = 40;
 
+    /// The number of its NIU, below 2^24; requests of one NIU have ascending numbers.
+    #[inline]
+    pub const fn niu(self) -> usize {
+        (self.0 >> Self::NUMBER_BITS) as usize
+    }
+
     /// Request number `number`, from 1, of NIU `noc` of node `node`.
     pub(crate) const fn new(node: u16, noc: u8, number: u64) -> Self {
         Self((node as u64) << (Self::NUMBER_BITS + 1) | (noc as u64) << Self::NUMBER_BITS | number)
@@ -381,9 +387,6 @@ impl Agent {
 }
 
 impl Event {
-    /// Bits of [`Event::rank`].
-    pub(crate) const RANK_BITS: u32 = 20;
-
     /// The place of its agent in the order of the agents of the chip. What comes before a packet
     /// has an agent of its own: the packet is recorded first, where it is routed.
     #[inline]

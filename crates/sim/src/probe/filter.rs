@@ -44,6 +44,8 @@ pub struct Known {
     pub since: Cycle,
     /// The core's own local RAM instead of L1.
     pub local: bool,
+    /// Loads only: stores there, in L1, are to be seen.
+    pub loads: bool,
     /// Which 64 granules, from 0: in L1 granules of 64 bytes, in local RAM of 4.
     pub page: u32,
     /// Which of them, a bit each.
@@ -60,13 +62,15 @@ struct Line {
 
 /// Mark of a granule that several cores access: nothing of it is left out.
 const SHARED: u8 = u8::MAX;
+/// With the mark of a core: only its loads are left out.
+const LOADS: u8 = 0x80;
 
 /// The accesses of a tile that are left out.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     /// For each granule of L1 the core whose accesses are left out, by its index plus one; zero, or
-    /// [`SHARED`]. Empty until something is known.
-    l1: Vec<u8>,
+    /// [`SHARED`].
+    l1: Box<[u8; GRANULES]>,
     /// The granules that are not zero, or were.
     marked: Vec<u16>,
     /// For each core, of the granules of its local RAM.
@@ -83,7 +87,7 @@ impl Filter {
     /// Leaves out nothing.
     pub(crate) fn new() -> Self {
         Self {
-            l1: Vec::new(),
+            l1: no_owners(),
             marked: Vec::new(),
             local: [[0; LOCAL_PAGES]; 5],
             lines: [[Line { number: u32::MAX, hidden: false }; LINES]; 5],
@@ -99,21 +103,24 @@ impl Filter {
     }
 
     /// Whether a load from L1 is left out.
+    ///
+    /// Of a granule that is not known to its core no line is hidden: a copy that is tells all.
     #[inline(always)]
     pub(crate) fn skips_load(&mut self, core: Processor, addr: u32, cached: bool) -> bool {
-        let known = self.owner(addr) == mark(core);
         let line = &mut self.lines[core as usize][slot(addr)];
-        if !cached {
-            *line = Line { number: addr / LINE, hidden: known };
-            self.hides |= known;
+        if cached {
+            return line.hidden;
         }
-        known && line.hidden
+        let known = self.l1[(addr / GRANULE) as usize % GRANULES] & !LOADS == mark(core);
+        *line = Line { number: addr / LINE, hidden: known };
+        self.hides |= known;
+        known
     }
 
     /// Whether a store to L1 is left out.
     #[inline(always)]
     pub(crate) fn skips_store(&self, core: Processor, addr: u32) -> bool {
-        self.owner(addr) == mark(core)
+        self.l1[(addr / GRANULE) as usize % GRANULES] == mark(core)
     }
 
     /// Whether an access to the core's own local RAM is left out.
@@ -129,15 +136,17 @@ impl Filter {
         self.l1.get((addr / GRANULE) as usize).copied().unwrap_or(0)
     }
 
-    /// An access of `core` to L1 is about to be recorded: `told` gets what comes before it.
+    /// An access of `core` to L1 is about to be recorded: `told` gets what comes before it. Says
+    /// whether it is one to a boundary.
     #[inline]
-    pub(crate) fn records(&mut self, core: Processor, at: Cycle, addr: u32, told: impl FnMut(What)) {
+    pub(crate) fn records(&mut self, core: Processor, at: Cycle, addr: u32, told: impl FnMut(What)) -> bool {
         if core == Processor::Brisc && self.boundaries.iter().any(|range| range.contains(&addr)) {
             self.passed = at;
-            return self.forget(told);
+            self.forget(told);
+            return true;
         }
         let owner = self.owner(addr);
-        if ![0, SHARED, mark(core)].contains(&owner) {
+        if ![0, SHARED, mark(core), mark(core) | LOADS].contains(&owner) {
             self.l1[(addr / GRANULE) as usize] = SHARED;
             let granule = addr / GRANULE * GRANULE;
             self.unhide(granule..granule + GRANULE, told);
@@ -149,6 +158,7 @@ impl Filter {
                 told(What::Holds { core, addr: line.number * LINE });
             }
         }
+        false
     }
 
     /// Something other than a core is about to write to L1: `told` gets what comes before that.
@@ -201,9 +211,6 @@ impl Filter {
             }
             return;
         }
-        if self.l1.is_empty() {
-            self.l1 = vec![0; GRANULES];
-        }
         let Self { l1, marked, lines, .. } = self;
         let held = |granule: u32| {
             let others = lines.iter().enumerate().filter(|(other, _)| *other != core);
@@ -215,12 +222,19 @@ impl Filter {
                 && !held(granule)
                 && !is_watched(granule * GRANULE)
             {
-                *owner = mark(known.core);
+                *owner = mark(known.core) | if known.loads { LOADS } else { 0 };
                 // There are fewer granules than that.
                 marked.push(granule as u16);
             }
         }
     }
+}
+
+/// Nothing is known of L1.
+fn no_owners() -> Box<[u8; GRANULES]> {
+    // On the heap from the beginning, where zeros cost nothing.
+    let owners = vec![0; GRANULES].into_boxed_slice();
+    owners.try_into().unwrap_or_else(|_| Box::new([0; GRANULES]))
 }
 
 /// How a granule is marked as known for a core.
@@ -244,7 +258,7 @@ mod tests {
     const NCRISC: Processor = Processor::Ncrisc;
 
     fn known(core: Processor, since: Cycle, page: u32, granules: u64) -> Known {
-        Known { tile: TILE, core, since, local: false, page, granules }
+        Known { tile: TILE, core, since, local: false, loads: false, page, granules }
     }
 
     /// What is told before an access that is recorded.
@@ -265,6 +279,9 @@ mod tests {
         assert!(filter.skips_store(BRISC, 0x203c) && filter.skips_load(BRISC, 0x2000, false));
         assert!(!filter.skips_store(BRISC, 0x2040), "somebody wants to see stores there");
         assert!(!filter.skips_store(BRISC, 0x2080) && !filter.skips_store(NCRISC, 0x2000));
+        filter.know(&Known { loads: true, ..known(BRISC, 6, 3, 1) }, |_| false);
+        assert!(filter.skips_load(BRISC, 0x3000, false) && !filter.skips_store(BRISC, 0x3000));
+        assert!(!filter.skips_load(NCRISC, 0x3000, false), "another core");
         filter.know(&Known { local: true, ..known(NCRISC, 6, 16, 1) }, |_| false);
         assert!(filter.skips_local(NCRISC, LOCAL_BASE + 0x1000) && !filter.skips_local(BRISC, LOCAL_BASE + 0x1000));
         assert!(!filter.skips_local(NCRISC, LOCAL_BASE + 0x1004));

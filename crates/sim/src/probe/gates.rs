@@ -62,6 +62,11 @@ impl Gates {
         always || is_first
     }
 
+    /// What is used from now on is told of again.
+    pub(super) fn tell_again(&mut self) {
+        self.told = Default::default();
+    }
+
     /// The blocks of `blocks` that were not told of.
     fn news(&mut self, thread: usize, blocks: u128, reads: bool) -> u128 {
         let told = &mut self.told[thread][usize::from(reads)];

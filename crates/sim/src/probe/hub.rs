@@ -11,6 +11,9 @@ use tilework_driver::Note;
 /// caches of the host, and what observers know comes to the tiles soon.
 const BATCH: usize = 1 << 12;
 
+/// How many cycles there may be for each event, so that they are counted one by one.
+const SPARSE: Cycle = 16;
+
 /// What stands where an event was.
 const TAKEN: Event = Event { at: 0, spot: Spot::Inert, agent: Agent::Niu(0), pc: 0, known: false, what: What::Fence };
 
@@ -23,10 +26,12 @@ pub(crate) struct Hub {
     pending: Vec<Event>,
     /// When there are more, they are handed over.
     limit: usize,
-    /// The place of each event in the order, above its place in [`Hub::pending`].
+    /// The place of each event in the order of its cycle, above its place in [`Hub::pending`].
     keys: Vec<u64>,
-    /// In order.
-    sorted: Vec<Event>,
+    /// Where the keys of each cycle begin.
+    cycles: Vec<u32>,
+    /// The events that are pending in their order, by their places.
+    order: Vec<u32>,
     /// The first observer that wants accesses: what it knows is asked for.
     knows: Option<usize>,
     /// What it knows, for the tiles.
@@ -58,8 +63,9 @@ impl Hub {
     /// What is not yet handed over, for observers that want the same.
     pub(crate) fn twin(&self, observers: Vec<Box<dyn Observer>>) -> Self {
         let judged = observers.iter().any(|observer| observer.judges());
-        let (pending, limit) = (self.pending.clone(), self.limit);
-        Self { observers, wants: self.wants, judged, pending, limit, ..Self::default() }
+        let knows = observers.iter().position(|observer| observer.wants().has(Wants::ACCESSES));
+        let (pending, limit, nodes) = (self.pending.clone(), self.limit, self.nodes.clone());
+        Self { observers, wants: self.wants, judged, pending, limit, knows, nodes, ..Self::default() }
     }
 
     /// What any of the observers wants.
@@ -71,6 +77,11 @@ impl Hub {
     pub(crate) fn others_want(&self) -> Wants {
         let others = self.observers.iter().enumerate().filter(|(number, _)| Some(*number) != self.knows);
         others.fold(Wants::NOTHING, |all, (_, observer)| all | observer.wants())
+    }
+
+    /// Whether that one needs to see only some loads of counters.
+    pub(crate) fn sees_counters_once(&self) -> bool {
+        self.knows.is_some_and(|knows| self.observers[knows].sees_counters_once())
     }
 
     /// Lines of L1 that any of them observes.
@@ -96,7 +107,10 @@ impl Hub {
 
     /// Takes events of nodes.
     pub(crate) fn take(&mut self, events: &mut Vec<Event>, now: Cycle) {
-        self.pending.append(events);
+        match self.pending.is_empty() {
+            true => std::mem::swap(&mut self.pending, events),
+            false => self.pending.append(events),
+        }
         if self.pending.len() > self.limit {
             self.hand_over(now);
             // What lies ahead of the clock is not sorted again and again.
@@ -121,43 +135,65 @@ impl Hub {
     /// Hands over all events before cycle `now`.
     pub(crate) fn hand_over(&mut self, now: Cycle) {
         self.sort();
-        let ready = self.sorted.partition_point(|event| event.at < now);
-        for observer in &mut self.observers {
-            observer.events(&self.sorted[..ready]);
+        let Self { pending, order, observers, .. } = self;
+        let ready = order.partition_point(|&place| pending[place as usize].at < now);
+        for observer in observers {
+            observer.in_order(pending, &order[..ready]);
             observer.reached(now);
         }
         if let Some(knows) = self.knows {
             self.known.append(&mut self.observers[knows].known());
         }
-        self.pending.extend(self.sorted.drain(ready..));
-        self.sorted.clear();
+        // What lies ahead of the clock stays, as it came: there is little of it.
+        let ahead = &mut self.order[ready..];
+        ahead.sort_unstable();
+        let stays: Vec<Event> =
+            ahead.iter().map(|&place| std::mem::replace(&mut self.pending[place as usize], TAKEN)).collect();
+        self.pending.clear();
+        self.pending.extend(stays);
     }
 
-    /// Moves the events that are pending to where they stand in order.
+    /// Finds the order of the events that are pending. They stay where they are: they are large.
     fn sort(&mut self) {
-        let Self { pending, keys, sorted, .. } = self;
-        let first = pending.iter().map(|event| event.at).min().unwrap_or_default();
-        let last = pending.iter().map(|event| event.at).max().unwrap_or_default();
-        let index_bits = usize::BITS - pending.len().leading_zeros();
-        let shift = Event::RANK_BITS + index_bits;
-        if shift >= u64::BITS || (last - first) >> (u64::BITS - shift) != 0 {
+        let Self { pending, keys, cycles, order, .. } = self;
+        order.clear();
+        let (first, last) =
+            pending.iter().fold((Cycle::MAX, 0), |(first, last), event| (first.min(event.at), last.max(event.at)));
+        let span = last.saturating_sub(first);
+        // More than 2^32 events fit into no memory.
+        let places = 0..u32::try_from(pending.len()).unwrap_or(u32::MAX);
+        if span > SPARSE * pending.len() as Cycle {
+            order.extend(places);
             // Stable, as what follows: the events of an agent keep their order.
-            pending.sort_by_cached_key(|event| (event.at, event.rank()));
-            sorted.append(pending);
-            return;
+            return order.sort_by_cached_key(|&place| {
+                let event = &pending[place as usize];
+                (event.at, event.rank())
+            });
         }
-        // Small keys are sorted, all different, and each event is moved once: events are large.
+        // By cycles, and in each of them by small keys, all different.
+        cycles.clear();
+        cycles.resize(span as usize + 2, 0);
+        pending.iter().for_each(|event| cycles[(event.at - first) as usize + 1] += 1);
+        for at in 1..cycles.len() {
+            cycles[at] += cycles[at - 1];
+        }
         keys.clear();
-        keys.extend(
-            (0u64..)
-                .zip(pending.iter())
-                .map(|(index, event)| (event.at - first) << shift | u64::from(event.rank()) << index_bits | index),
-        );
-        keys.sort_unstable();
-        let mask = (1 << index_bits) - 1;
-        // No index is larger than a length.
-        sorted.extend(keys.iter().map(|key| std::mem::replace(&mut pending[(key & mask) as usize], TAKEN)));
-        pending.clear();
+        keys.resize(pending.len(), 0);
+        for (place, event) in places.zip(pending.iter()) {
+            let next = &mut cycles[(event.at - first) as usize];
+            keys[*next as usize] = u64::from(event.rank()) << u32::BITS | u64::from(place);
+            *next += 1;
+        }
+        // Where those of a cycle began, those of the next one begin now.
+        let mut begin = 0;
+        for &end in cycles.iter().take(span as usize + 1) {
+            if end - begin > 1 {
+                keys[begin as usize..end as usize].sort_unstable();
+            }
+            begin = end;
+        }
+        // The lower half of a key.
+        order.extend(keys.iter().map(|key| *key as u32));
     }
 }
 

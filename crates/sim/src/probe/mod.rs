@@ -41,8 +41,10 @@ impl Wants {
     pub const NOTHING: Self = Self(0);
     /// Cores that wait and go on, resets.
     pub const CORES: Self = Self(1);
+    /// Requests, packets that arrive, and those of the host that leave.
+    pub const ARRIVALS: Self = Self(2);
     /// Requests and packets.
-    pub const NOC: Self = Self(2);
+    pub const NOC: Self = Self(2 | 64);
     /// Stores of cores and of the coprocessor to registers other than fields of a request.
     pub const REGISTERS: Self = Self(4);
     /// All loads, stores, atomics and fences of cores in L1 and in registers, and what the
@@ -92,6 +94,11 @@ pub trait Observer: Send {
     fn boundaries(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
+    /// Whether it needs to see only the first load of each counter of an NIU, by each core, since a
+    /// request was last started there. Asked once, of the first observer that wants accesses.
+    fn sees_counters_once(&self) -> bool {
+        false
+    }
     /// Hands over what it has come to know; asked of the first observer that wants accesses.
     fn known(&mut self) -> Vec<Known> {
         Vec::new()
@@ -113,6 +120,11 @@ pub trait Observer: Send {
     /// Takes the next events, in the order of cycles. It may get more than it wants, when another
     /// observer wants more.
     fn events(&mut self, events: &[Event]);
+    /// Takes those of these events that have the given places, in this order, which is that of
+    /// cycles: as [`Observer::events`].
+    fn in_order(&mut self, events: &[Event], places: &[u32]) {
+        places.iter().for_each(|&place| self.events(std::slice::from_ref(&events[place as usize])));
+    }
     /// The host has told something about its own doings, behind all events before this cycle.
     fn note(&mut self, at: Cycle, note: &Note) {
         let _ = (at, note);
@@ -134,6 +146,9 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     fn boundaries(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.boundaries())
     }
+    fn sees_counters_once(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.sees_counters_once())
+    }
     fn known(&mut self) -> Vec<Known> {
         self.lock().map_or(Vec::new(), |mut observer| observer.known())
     }
@@ -149,6 +164,11 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     fn events(&mut self, events: &[Event]) {
         if let Ok(mut observer) = self.lock() {
             observer.events(events);
+        }
+    }
+    fn in_order(&mut self, events: &[Event], places: &[u32]) {
+        if let Ok(mut observer) = self.lock() {
+            observer.in_order(events, places);
         }
     }
     fn note(&mut self, at: Cycle, note: &Note) {

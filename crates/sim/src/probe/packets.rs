@@ -1,39 +1,46 @@
 //! Packets as events: recorded where they are routed, at the cycles at which they leave and arrive.
 
-use super::{Agent, Event, PacketEvent, PacketKind, What};
+use super::{Agent, Event, PacketEvent, PacketKind, Spot, Wants, What};
 use crate::Cycle;
 use crate::noc::{Body, Dest, Grid, Packet, Place};
 use std::sync::Arc;
+use tilework_abi::noc::{GRID_X, GRID_Y};
 
 /// Makes events of packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
-    grid: Arc<Grid>,
+    /// The tiles as events name them, row by row.
+    spots: Arc<[Spot]>,
+    /// Those of all tiles that leave are wanted, not only those of the host.
+    leave: bool,
 }
 
 impl Packets {
-    /// For a chip with this grid.
-    pub(crate) fn new(grid: Arc<Grid>) -> Self {
-        Self { grid }
+    /// For a chip with this grid, as `wants` says, which includes some.
+    pub(crate) fn new(grid: &Grid, wants: Wants) -> Self {
+        // Coordinates have six bits.
+        let places = (0..GRID_Y as u8).flat_map(|y| (0..GRID_X as u8).map(move |x| Place { node: 0, x, y }));
+        Self { spots: places.map(|place| grid.spot(place)).collect(), leave: wants.has(Wants::NOC) }
+    }
+
+    fn spot(&self, place: Place) -> Spot {
+        let at = usize::from(place.y) * GRID_X as usize + usize::from(place.x);
+        self.spots.get(at).copied().unwrap_or(Spot::Inert)
     }
 
     /// A packet leaves.
     pub(crate) fn leaves(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
-        let what = What::Leaves(self.describe(packet, receiver(packet)));
-        events.push(Event {
-            at,
-            spot: self.grid.spot(packet.from),
-            agent: Agent::Niu(packet.noc),
-            pc: 0,
-            known: false,
-            what,
-        });
+        let spot = self.spot(packet.from);
+        if self.leave || spot == Spot::Pcie {
+            let what = What::Leaves(self.describe(packet, receiver(packet)));
+            events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, what });
+        }
     }
 
     /// A packet's last flit arrives.
     pub(crate) fn arrives(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
         let what = What::Arrives(self.describe(packet, packet.from));
-        let spot = self.grid.spot(receiver(packet));
+        let spot = self.spot(receiver(packet));
         events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, what });
     }
 
@@ -53,7 +60,7 @@ impl Packets {
             Dest::Copy(_) | Dest::Multicast(_) | Dest::MulticastY(_) => None,
         };
         let flits = u32::try_from(packet.body.flits()).unwrap_or(u32::MAX);
-        PacketEvent { id: packet.id, kind, peer: self.grid.spot(peer), addr, len, flits, way }
+        PacketEvent { id: packet.id, kind, peer: self.spot(peer), addr, len, flits, way }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::filter::Filter;
 use super::gates::Gates;
-use super::{Agent, Event, Spot, Unit, Wants, What};
+use super::{Agent, Event, Request, Spot, Unit, Wants, What};
 use crate::Cycle;
 use std::ops::Range;
 use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE};
@@ -29,6 +29,12 @@ pub(crate) struct Stored {
 /// Behind the registers of the NIUs.
 const NIU_END: u32 = NIU0_BASE + 2 * NIU_SPAN;
 
+/// Whether a register is a counter of an NIU.
+#[inline(always)]
+fn is_counter(addr: u32) -> bool {
+    (NIU0_BASE..NIU_END).contains(&addr) && (COUNTERS..COUNTERS_END).contains(&((addr - NIU0_BASE) % NIU_SPAN))
+}
+
 /// The events of a tile since it was last asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
@@ -42,6 +48,11 @@ pub(crate) struct Recorder {
     pub(crate) filter: Filter,
     /// What others want to see of accesses that are known.
     others: Wants,
+    /// Accesses to L1 that are known are of no interest to anybody.
+    leaves_out: bool,
+    /// Of counters of NIUs only the first load since a request was started need be seen: those that
+    /// each core has loaded since then, a bit each.
+    counters: Option<Box<[[u64; 2]; 5]>>,
     /// Where the last event of each unit's work is among [`Recorder::events`].
     working: Vec<(Unit, usize)>,
     /// Of the coprocessor, when what orders it is recorded.
@@ -59,6 +70,8 @@ impl Recorder {
             counts: None,
             filter: Filter::new(),
             others: Wants::NOTHING,
+            leaves_out: false,
+            counters: None,
             working: Vec::new(),
             gates: None,
         }
@@ -67,6 +80,7 @@ impl Recorder {
     /// Records these kinds of events from now on; of those that are known what `others` want.
     pub(crate) fn set_wants(&mut self, wants: Wants, others: Wants) {
         (self.wants, self.others) = (wants, others);
+        self.leaves_out = self.leaves_out();
         if wants.has(Wants::COUNTS) {
             self.counts.get_or_insert_default();
         }
@@ -82,6 +96,11 @@ impl Recorder {
     /// accesses are recorded.
     pub(crate) fn set_loads(&mut self, loads: Vec<Range<u32>>) {
         self.loads = loads;
+        self.leaves_out = self.leaves_out();
+    }
+
+    fn leaves_out(&self) -> bool {
+        self.wants(Wants::ACCESSES) && !self.others.has(Wants::ACCESSES) && self.loads.is_empty()
     }
 
     /// Whether loads from some bytes are recorded.
@@ -96,6 +115,32 @@ impl Recorder {
         self.wants(Wants::ACCESSES) || self.loads.iter().any(|range| range.contains(&addr))
     }
 
+    /// From now on only the first load of a counter need be seen, or all.
+    pub(crate) fn see_counters_once(&mut self, once: bool) {
+        self.counters = once.then(Box::default);
+    }
+
+    /// A request is started.
+    pub(crate) fn request(&mut self, at: Cycle, agent: Agent, pc: u32, request: Box<Request>) {
+        let noc = usize::from(request.noc & 1);
+        if let Some(counters) = &mut self.counters {
+            counters.iter_mut().for_each(|of_core| of_core[noc] = 0);
+        }
+        self.record(at, agent, pc, What::Request(request));
+    }
+
+    /// Whether a load of this register of an NIU's counters need not be seen.
+    #[inline]
+    fn skips_counter(&mut self, core: Processor, addr: u32) -> bool {
+        let Some(counters) = &mut self.counters else { return false };
+        let (noc, counter) = ((addr - NIU0_BASE) / NIU_SPAN, ((addr - NIU0_BASE) % NIU_SPAN - COUNTERS) / 4);
+        // There are no more than 64 (`COUNTERS_END`).
+        let (seen, bit) = (&mut counters[core.index()][noc as usize & 1], 1u64 << (counter & 63));
+        let skips = *seen & bit != 0;
+        *seen |= bit;
+        skips
+    }
+
     /// Records an event.
     #[inline]
     pub(crate) fn record(&mut self, at: Cycle, agent: Agent, pc: u32, what: What) {
@@ -104,18 +149,39 @@ impl Recorder {
 
     /// Hands over the events.
     pub(crate) fn hand_over(&mut self, to: &mut Vec<Event>) {
-        to.append(&mut self.events);
+        match to.is_empty() {
+            true => std::mem::swap(to, &mut self.events),
+            false => to.append(&mut self.events),
+        }
         self.working.clear();
     }
 
     // Accesses, of which some are left out
 
-    /// A core loads.
+    /// Whether nothing needs to be recorded of a load from L1: what most loads pay.
     #[inline(always)]
+    pub(crate) fn skips_load(&mut self, core: Processor, addr: u32, cached: bool) -> bool {
+        self.leaves_out && addr < L1_SIZE && self.filter.skips_load(core, addr, cached)
+    }
+
+    /// Whether nothing needs to be recorded of a store to L1, likewise.
+    #[inline(always)]
+    pub(crate) fn skips_store(&self, core: Processor, addr: u32) -> bool {
+        self.leaves_out && addr < L1_SIZE && self.filter.skips_store(core, addr)
+    }
+
+    /// A core loads.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn load(&mut self, core: Processor, at: Cycle, pc: u32, loaded: Loaded) {
         let Loaded { addr, bytes, value, cached } = loaded;
+        let is_field = (NIU0_BASE..NIU_END).contains(&addr) && !is_counter(addr);
+        if is_field && !self.wants(Wants::FIELDS) || !self.wants_load(addr) {
+            return;
+        }
         let (is_known, kind) = match addr < L1_SIZE {
             true => (self.filter.skips_load(core, addr, cached), Wants::ACCESSES),
+            false if is_counter(addr) => (self.skips_counter(core, addr), Wants::ACCESSES),
             false => self.outside(core, addr),
         };
         if self.records(is_known, kind) || self.has_loads() && self.wants_load(addr) {
@@ -124,7 +190,8 @@ impl Recorder {
     }
 
     /// A core stores.
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn store(&mut self, core: Processor, at: Cycle, pc: u32, stored: Stored) {
         let Stored { addr, bytes, value } = stored;
         let (is_known, kind) = match addr < L1_SIZE {
@@ -141,9 +208,7 @@ impl Recorder {
     fn outside(&self, core: Processor, addr: u32) -> (bool, Wants) {
         match addr {
             LOCAL_BASE..NIU0_BASE => (self.filter.skips_local(core, addr), Wants::LOCAL),
-            NIU0_BASE..NIU_END if !(COUNTERS..COUNTERS_END).contains(&((addr - NIU0_BASE) % NIU_SPAN)) => {
-                (false, Wants::FIELDS)
-            }
+            NIU0_BASE..NIU_END if !is_counter(addr) => (false, Wants::FIELDS),
             _ => (false, Wants::ACCESSES),
         }
     }
@@ -154,7 +219,6 @@ impl Recorder {
     }
 
     /// Records an access of a core behind what must be told before it.
-    #[inline(never)]
     pub(crate) fn record_access(&mut self, core: Processor, at: Cycle, pc: u32, known: bool, what: What) {
         let (agent, spot, events) = (Agent::Core(core), self.spot, &mut self.events);
         if let What::Load { addr, .. } | What::Store { addr, .. } | What::Atomic { addr, .. } = what
@@ -162,7 +226,15 @@ impl Recorder {
             && !known
         {
             let tell = |what| events.push(Event { at, spot, agent, pc, known, what });
-            self.filter.records(core, at, addr, tell);
+            if self.filter.records(core, at, addr, tell) {
+                // Perhaps for another program.
+                if let Some(gates) = &mut self.gates {
+                    gates.tell_again();
+                }
+                if let Some(counters) = &mut self.counters {
+                    **counters = Default::default();
+                }
+            }
         }
         events.push(Event { at, spot, agent, pc, known, what });
     }
@@ -177,6 +249,9 @@ impl Recorder {
     /// All accesses are recorded until somebody knows something again.
     pub(crate) fn forget_known(&mut self, at: Cycle) {
         let (spot, events, agent) = (self.spot, &mut self.events, Agent::Core(Processor::Brisc));
+        if let Some(counters) = &mut self.counters {
+            **counters = Default::default();
+        }
         self.filter.forget(|what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
     }
 

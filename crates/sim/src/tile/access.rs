@@ -181,7 +181,7 @@ impl Reach<'_> {
                 let niu = self.nius[noc].or_fault(|| own_niu(addr))?;
                 let start = niu.write(offset, value, at);
                 if let (Err(fault), Some(recorder), Some(by)) = (&start, &mut self.fabric.recorder, by)
-                    && recorder.wants(Wants::NOC)
+                    && recorder.wants(Wants::ARRIVALS)
                     && is_misaligned(fault)
                 {
                     let what = What::Misaligned(fault.what.as_str().into());
@@ -189,11 +189,11 @@ impl Reach<'_> {
                 }
                 let start = start.map_err(Refuse::Fault)?;
                 if let (Some(start), Some(recorder)) = (&start, &mut self.fabric.recorder)
-                    && recorder.wants(Wants::NOC)
+                    && recorder.wants(Wants::ARRIVALS)
                 {
                     let agent = by.map_or(Agent::Niu(noc as u8), |by| Agent::Core(by.core));
                     let request = Box::new(niu.describe(start));
-                    recorder.record(at, agent, by.map_or(0, |by| by.pc), What::Request(request));
+                    recorder.request(at, agent, by.map_or(0, |by| by.pc), request);
                 }
                 self.fabric.started.extend(start.map(|start| (noc as u8, start)));
                 Ok(())

@@ -352,11 +352,12 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             return;
         }
         let core = self.core;
-        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|recorder| recorder.wants_load(addr))
-        {
+        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut() {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
-            let loaded = Loaded { addr, bytes: width.bytes() as u8, value: load.value, cached };
-            recorder.load(core, at, pc, loaded);
+            if !recorder.skips_load(core, addr, cached) {
+                let loaded = Loaded { addr, bytes: width.bytes() as u8, value: load.value, cached };
+                recorder.load(core, at, pc, loaded);
+            }
         }
     }
 
@@ -364,7 +365,12 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     #[inline(always)]
     fn stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
         let core = self.core;
-        if let Some(recorder) = self.records() {
+        if !PROBED {
+            return;
+        }
+        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut()
+            && !recorder.skips_store(core, addr)
+        {
             let stored = Stored { addr, bytes: width.bytes() as u8, value: value & width.mask() };
             recorder.store(core, at, pc, stored);
         }

@@ -76,6 +76,8 @@ pub(super) struct Fabric {
     pub(super) log: StoreLog,
     /// What observers of the chip will be told.
     pub(super) recorder: Option<Box<Recorder>>,
+    /// Cores are late: they run through the same interpreter whether anybody observes or not.
+    pub(super) is_late: bool,
     /// By NoC: a write whose source is being read.
     outgoing: [Option<Outgoing>; 2],
     /// The cycle of the coprocessor's step.
@@ -108,6 +110,7 @@ impl Clone for Fabric {
             pc_buf_override: self.pc_buf_override,
             log: self.log.clone(),
             recorder: self.recorder.clone(),
+            is_late: self.is_late,
             stale_code: self.stale_code.clone(),
             outgoing: self.outgoing.clone(),
             step: self.step,
@@ -135,6 +138,7 @@ impl Fabric {
             pc_buf_override: None,
             log: StoreLog::default(),
             recorder: None,
+            is_late: false,
             outgoing: [None, None],
             step: 0,
             stale_code: StaleCode::default(),
@@ -318,8 +322,9 @@ impl Fabric {
     /// counts instructions.
     #[inline]
     pub(super) fn probes(&self) -> (bool, bool) {
-        let Some(recorder) = &self.recorder else { return (false, false) };
-        (recorder.wants(Wants::ACCESSES) || recorder.has_loads(), recorder.wants(Wants::COUNTS))
+        let Some(recorder) = &self.recorder else { return (self.is_late, false) };
+        let records = recorder.wants(Wants::ACCESSES) || recorder.has_loads();
+        (records || self.is_late, recorder.wants(Wants::COUNTS))
     }
 
     // Sleepers

@@ -185,11 +185,13 @@ impl Tile {
         &self.shared.fabric.l1[..]
     }
     /// Records from now on, where the clock is at `now`, what `wants` includes, and stores to these
-    /// lines of L1; of what is known only what `others` want.
-    pub(crate) fn observe(&mut self, (wants, others): (Wants, Wants), lines: &[Range<u32>], now: Cycle) {
+    /// lines of L1; of what is known only what `others` want. `once`: of counters of NIUs only
+    /// their first loads.
+    pub(crate) fn observe(&mut self, (wants, others): (Wants, Wants), once: bool, lines: &[Range<u32>], now: Cycle) {
         let recorder =
             self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
         recorder.set_wants(wants, others);
+        recorder.see_counters_once(once);
         if wants.has(Wants::TENSIX) {
             self.shared.tensix.tell_expanders();
         }
@@ -270,7 +272,7 @@ impl Tile {
     /// Switches parking and speculation on or off, for tests that show that results do not
     /// depend on them.
     pub(crate) fn set_parking(&mut self, on: bool) {
-        self.speculation.enabled = on;
+        self.speculation.enabled = on && self.late.is_none();
         for slot in &mut self.slots {
             slot.core.set_parking(on);
         }
@@ -278,6 +280,10 @@ impl Tile {
     /// How late its cores are.
     pub(crate) fn set_late(&mut self, late: Option<LateCores>) {
         self.late = late;
+        // A rollback forgets poll loops: whether a core waits in one that it leaves would depend on
+        // how far the tile speculates, and so on whether anybody observes.
+        self.speculation.enabled &= late.is_none();
+        self.shared.fabric.is_late = late.is_some();
     }
 
     /// Holds cores that could go on now.
