@@ -7,6 +7,7 @@ use tilework_driver::HostLink;
 use tilework_engine::{How, Machine, OperationPlace, Reason, Work};
 use tilework_model::ttnn::TensorRef;
 use tilework_ops::{self as ops, DType, Tensor as Array};
+use tilework_runtime::program::ProgramErrorKind;
 use tilework_runtime::tensor::{Tensor, TensorDesc, TensorSpec};
 use tilework_runtime::{BufferType, Device, RuntimeError};
 
@@ -149,8 +150,8 @@ impl<C: HostLink> OnChip<C> {
                 let (placed, carried) = self.pass(work, dtype)?;
                 Ok((vec![placed], carried))
             }
-            How::Compute(arithmetic) => match self.plan(work) {
-                Ok((recipe, descs)) => Ok((self.follow(&recipe, &descs, work)?, Carried::Chip)),
+            How::Compute(arithmetic) => match self.by_chip(work)? {
+                Ok(placed) => Ok((placed, Carried::Chip)),
                 Err(why) => {
                     self.allow(&why)?;
                     self.traces.breaks("an operation of the host is in it");
@@ -164,6 +165,21 @@ impl<C: HostLink> OnChip<C> {
                     Ok((placed.collect::<Result<_, _>>()?, why))
                 }
             },
+        }
+    }
+
+    /// Carries an operation out by programs of the chip, or says why the host does it: there is no
+    /// recipe, or a program of it finds no room on the workers. What others of it have made is
+    /// then made again.
+    fn by_chip(&mut self, work: &Work<'_, Placed>) -> Result<Result<Vec<Placed>, Carried>, Stopped> {
+        let (recipe, descs) = match self.plan(work) {
+            Ok(planned) => planned,
+            Err(why) => return Ok(Err(why)),
+        };
+        match self.follow(&recipe, &descs, work) {
+            Ok(placed) => Ok(Ok(placed)),
+            Err(Stopped::Device(error)) if finds_no_room(&error) => Ok(Err(Carried::Host(error.to_string()))),
+            Err(why) => Err(why),
         }
     }
 
@@ -274,9 +290,8 @@ impl<C: HostLink> OnChip<C> {
                     let name = name(wanted.tensor, self.under_way.as_ref());
                     return Ok((self.unflatten(&flat, desc, &name)?, Carried::Chip));
                 }
-                let why = match self.plan(work) {
-                    Ok((recipe, descs)) => {
-                        let mut results = self.follow(&recipe, &descs, work)?;
+                let why = match self.by_chip(work)? {
+                    Ok(mut results) => {
                         let placed = results.pop().ok_or(Stopped::Reason(Reason::Value("no result".into())))?;
                         return Ok((placed, Carried::Chip));
                     }
@@ -361,6 +376,12 @@ impl<C: HostLink> Machine for OnChip<C> {
 fn flat_desc(desc: &TensorDesc) -> Result<TensorDesc, Stopped> {
     let spec = TensorSpec::new(desc).map_err(RuntimeError::from)?;
     Ok(shards::flat(&spec).map_err(unsupported)?.0)
+}
+
+/// Whether a program does not fit into the memory of the workers.
+fn finds_no_room(error: &RuntimeError) -> bool {
+    use ProgramErrorKind::{CircularBuffer, ConfigSpace};
+    matches!(error, RuntimeError::Program(error) if matches!(error.kind, ConfigSpace { .. } | CircularBuffer { .. }))
 }
 
 fn unsupported(why: String) -> Stopped {

@@ -5,12 +5,15 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
+use common::build::{add, model as built, program, tensor};
 use tilework_abi::board::Board;
-use tilework_engine::{Comparison, Event, Observer, Options, Session, Tolerance, Value};
+use tilework_engine::{Comparison, Engine, Event, Observer, Options, Session, Tolerance, Value};
 use tilework_model::Model;
-use tilework_model::ttnn::OpKind;
+use tilework_model::common::DataType;
+use tilework_model::ttnn::ops::fused::{UnaryOpType, UnaryWithParam};
+use tilework_model::ttnn::{Op, OpKind};
 use tilework_onchip::{Carried, OnChip, Record, memory_plan};
-use tilework_ops::Tensor;
+use tilework_ops::{DType, Shape, Tensor};
 use tilework_runtime::{Device, DeviceConfig};
 use tilework_sim::{Chip, ChipConfig};
 
@@ -54,6 +57,29 @@ impl Observer for Begun {
 fn expect(model: &Model, found: &Value, expected: &Tensor) {
     let comparison = Comparison::of(found.on(0), expected, Tolerance::of(&model.programs()[0], 0)).unwrap();
     assert!(comparison.passes(), "{comparison}");
+}
+
+/// A chain whose program finds no room on the workers is the host's, which says why.
+#[test]
+fn a_chain_without_room_is_carried_out_by_the_host() {
+    let [x, y, z] = [1, 2, 3].map(|id| tensor(id, DataType::BFloat16, &[40, 40]));
+    let mut sum = add(&x, &y, &z);
+    let Op::EltwiseBinary(op) = &mut sum.op else { unreachable!("a sum") };
+    op.activations = vec![UnaryWithParam { op_type: UnaryOpType::LeakyRelu, params: vec![0.5] }; 150];
+    let model = built(vec![program("main", &[&x, &y], &[&z], vec![sum])]);
+    let array = |seed: f32| {
+        let shape = Shape::new([40, 40]).unwrap();
+        let numbers: Vec<f32> = (0..1600_i16).map(|i| (f32::from(i) * seed).sin()).collect();
+        Value::from(Tensor::from_f32(DType::BF16, shape, &numbers).unwrap())
+    };
+    let inputs = || vec![array(0.3), array(0.7)];
+    let native = Engine::native(Options::default()).session(&model).unwrap().run(0, inputs(), &mut ()).unwrap();
+    let mut session = session(&model);
+    let found = session.run(0, inputs(), &mut ()).unwrap();
+    expect(&model, &found.outputs[0], native.outputs[0].on(0));
+    let [record] = session.machine().records() else { panic!("one operation") };
+    let Carried::Host(why) = &record.carried else { panic!("{:?}", record.carried) };
+    assert!(why.contains("no room in the kernel configuration space"), "{why}");
 }
 
 /// Each operation's times are the dispatcher's: none begins before the one before it has ended, and
