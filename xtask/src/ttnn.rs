@@ -8,6 +8,7 @@
 mod features;
 mod findings;
 mod ops;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,10 @@ pub struct TtnnArgs {
     /// Which operations: names or prefixes that end in `*`, with commas between them.
     #[arg(long, value_name = "NAMES", requires = "ops")]
     only: Option<String>,
+    /// Cycles and host seconds of stock programs of ttnn beside those of our device programs for
+    /// operations of compiled models.
+    #[arg(long, conflicts_with_all = ["script", "ops", "compare", "features", "checks", "runs"])]
+    programs: bool,
     /// Instead of times, what our library's checks find in the script's run, or in that of
     /// operations: off, warn, error, races, suspicious, with commas between them (docs/others.md).
     #[arg(long, value_name = "WORDS", conflicts_with_all = ["compare", "features"])]
@@ -75,6 +80,12 @@ pub fn run(root: &Path, args: &TtnnArgs) -> Result<()> {
         let library = own_folder(root, args, &folder.path().join("own"))?;
         let only = args.only.as_deref().map_or_else(Vec::new, |only| vec!["--only", only]);
         print!("{}", findings::run(&setup, &library, &script, &only, words, folder.path())?);
+        return Ok(());
+    }
+    if args.programs {
+        ensure!(args.board == "p150", "--programs compares on a p150: ours run on that board");
+        let library = own_folder(root, args, &folder.path().join("own"))?;
+        print!("{}", programs::run(root, &setup, &library, folder.path())?);
         return Ok(());
     }
     let mut libraries = vec![("ours", own_folder(root, args, &folder.path().join("own"))?)];
