@@ -127,22 +127,17 @@ pub struct Buffers<T> {
     results: [Option<Cb<T>>; RESULTS as usize],
 }
 
-impl<T: Thread> Buffers<T> {
-    /// Those whose arguments begin with number `first`: so many operands, then results.
+impl<T> Buffers<T> {
+    /// None yet.
     #[inline(always)]
-    pub fn new(k: &Compute<T>, operands: u32, results: u32, first: u32) -> Self {
-        let results_at = first + operands * arg::EACH_OPERAND;
-        // Made where they stay: copies and zeros of empty ones took half of a kernel's first
-        // instructions.
-        let operand = |i| (T::UNPACK && i < operands).then(|| Operand::new(k, first + i * arg::EACH_OPERAND));
-        let result = |i| {
-            let at = results_at + i * arg::EACH_RESULT;
-            (T::PACK && i < results).then(|| k.cb(k.arg(at), Format::of(k.arg(at + 1))))
-        };
-        Self {
-            operands: core::array::from_fn(|i| operand(i as u32)),
-            results: core::array::from_fn(|i| result(i as u32)),
-        }
+    pub const fn new() -> Self {
+        Self { operands: [const { None }; OPERANDS as usize], results: [const { None }; RESULTS as usize] }
+    }
+}
+
+impl<T> Default for Buffers<T> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -166,9 +161,26 @@ impl<'a, T: Thread, const IMAGE: u32> Program<'a, T, IMAGE> {
     /// The program whose operands' arguments begin with number `first`: so many operands, results
     /// and words. `seed` starts random numbers.
     #[inline(always)]
-    pub fn new([operands, results, words]: [u32; 3], first: u32, seed: u32, buffers: &'a mut Buffers<T>) -> Self {
+    pub fn new(
+        k: &Compute<T>,
+        [operands, results, words]: [u32; 3],
+        first: u32,
+        seed: u32,
+        buffers: &'a mut Buffers<T>,
+    ) -> Self {
         let results_at = first + operands * arg::EACH_OPERAND;
         let steps = results_at + results * arg::EACH_RESULT;
+        if T::UNPACK {
+            for (i, operand) in (0..operands).zip(&mut buffers.operands) {
+                *operand = Some(Operand::new(k, first + i * arg::EACH_OPERAND));
+            }
+        }
+        if T::PACK {
+            for (i, result) in (0..results).zip(&mut buffers.results) {
+                let at = results_at + i * arg::EACH_RESULT;
+                *result = Some(k.cb(k.arg(at), Format::of(k.arg(at + 1))));
+            }
+        }
         Self {
             operands_at: first,
             results_at,

@@ -38,8 +38,8 @@ fn run<T: Thread, const IMAGE: u32>(k: &mut Compute<T>) {
     let (runs, iterations, columns) = (k.arg(arg::RUNS), k.arg(arg::ITERATIONS), k.arg(arg::COLUMNS));
     let flags = k.arg(arg::FLAGS);
     let each = flags & flag::EACH != 0;
-    let mut buffers = Buffers::new(k, counts[0], counts[1], arg::FIRST);
-    let mut program = Program::<T, IMAGE>::new(counts, arg::FIRST, k.arg(arg::SEED), &mut buffers);
+    let mut buffers = Buffers::new();
+    let mut program = Program::<T, IMAGE>::new(k, counts, arg::FIRST, k.arg(arg::SEED), &mut buffers);
     program.configure(k, flags & flag::WIDE != 0);
     for _ in 0..runs {
         let mut at = Iteration::first(iterations, columns);
