@@ -125,7 +125,7 @@ fn a_card_that_is_not_there_or_is_another_is_refused() {
     with_card("p150", &missing).code(2).says("--chip /dev/tenstorrent/7: there is no such device");
     // Another device file is no card.
     let null: Vec<String> = words.iter().map(|word| word.replace(CARD, "/dev/null")).collect();
-    tilework(&null).code(2).says("--chip /dev/null: the kernel driver refused GET_DRIVER_INFO");
+    tilework(&null).code(2).says("--chip /dev/null: not a regular file with a chip's library, and no card");
     let board = run_of("ring", out.path(), &["--board", "p100"]);
     with_card("p150", &board).code(2).says("the card has a p150 that lacks").says("but --board says a p100");
     assert!(common::files(out.path()).is_empty());

@@ -141,7 +141,11 @@ impl<K: Kernel> KmdCard<K> {
 /// The version of a driver that is known here.
 fn driver<K: Kernel>(kernel: &mut K) -> Result<[u8; 3], OpenError> {
     let wanted = SizeIn { output_size_bytes: u32_of(size_of::<DriverInfo>()) };
-    let info: DriverInfo = ask(kernel, Request::GetDriverInfo, &wanted)?;
+    // The first request: a device of something else knows none.
+    let info: DriverInfo = ask(kernel, Request::GetDriverInfo, &wanted).map_err(|error| match error {
+        OpenError::Refused { error, .. } if error.raw_os_error() == Some(libc::ENOTTY) => OpenError::NotACard,
+        error => error,
+    })?;
     let found = [info.driver_version_major, info.driver_version_minor, info.driver_version_patch];
     let known = info.driver_version == DRIVER_VERSION && found[0] == OLDEST_DRIVER[0] && found >= OLDEST_DRIVER;
     if known { Ok(found) } else { Err(OpenError::Driver { found, interface: info.driver_version }) }

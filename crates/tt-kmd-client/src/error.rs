@@ -28,6 +28,9 @@ pub enum OpenError {
         /// The number of the lock.
         lock: u8,
     },
+    /// The device file belongs to something else.
+    #[error("not a regular file with a chip's library, and no card: its driver does not know the requests of tt-kmd")]
+    NotACard,
     /// The driver is not one of those that are known.
     #[error(
         "the kernel driver is tt-kmd {} with interface {interface}, expected {} or a later 2.x with interface \
