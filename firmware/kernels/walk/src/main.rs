@@ -84,17 +84,17 @@ impl Stream {
 }
 
 fn main(ctx: &KernelContext) {
-    let count = crta(ctx, buffer::COUNT) as usize;
-    let mut streams: [Option<Stream>; BUFFERS] =
-        core::array::from_fn(|i| (i < count).then(|| Stream::new(ctx, i as u32)));
+    let count = crta(ctx, buffer::COUNT).min(BUFFERS as u32);
+    let mut streams: [Stream; BUFFERS] = core::array::from_fn(|i| Stream::new(ctx, (i as u32).min(count - 1)));
+    let streams = &mut streams[..count as usize];
     let mut noc = Noc::of(ctx);
-    while streams.iter().flatten().any(|stream| stream.left != 0) {
-        streams.iter_mut().flatten().for_each(|stream| stream.read(&mut noc));
-        if streams.iter().flatten().all(|stream| stream.coming == 0) {
+    while streams.iter().any(|stream| stream.left != 0) {
+        streams.iter_mut().for_each(|stream| stream.read(&mut noc));
+        if streams.iter().all(|stream| stream.coming == 0) {
             continue;
         }
         noc.read_barrier();
-        for stream in streams.iter_mut().flatten() {
+        for stream in streams.iter_mut() {
             if stream.coming != 0 {
                 stream.cb.push_back(stream.coming);
                 stream.coming = 0;
