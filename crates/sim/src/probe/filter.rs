@@ -287,7 +287,8 @@ mod tests {
         assert!(!filter.skips_local(NCRISC, LOCAL_BASE + 0x1004));
         assert!(told(&mut filter, NCRISC, 9, 0x104).is_empty());
         assert!(filter.skips_store(BRISC, 0x2000), "only BRISC begins and ends programs");
-        let holds = What::Holds { core: BRISC, addr: 0x2000 };
+        // The line of 0x2000 had its slot before.
+        let holds = What::Holds { core: BRISC, addr: 0x3000 };
         assert_eq!(told(&mut filter, BRISC, 9, 0x104), [holds]);
         assert!(!filter.skips_store(BRISC, 0x2000) && !filter.skips_local(NCRISC, LOCAL_BASE + 0x1000));
         filter.know(&known(BRISC, 9, 2, 0b11), |_| false);
