@@ -334,8 +334,11 @@ fn multicast(shape: Shape, form: Form, site: &Site) -> Result<Vec<Build>, String
     }
     let (rows, columns) = (divisor(shape.rows, most_rows), divisor(shape.columns, most_columns));
     let block = [shape.rows / rows, shape.columns / columns];
-    let blocking = Blocking::of(block, shape.inner, &form, site.l1);
-    let blocking = blocking.ok_or_else(|| format!("blocks of {block:?} tiles, which do not fit into L1"))?;
+    // Rows that the rectangle does not divide make large blocks; without multicast there are smaller
+    // ones.
+    let Some(blocking) = Blocking::of(block, shape.inner, &form, site.l1) else {
+        return batched(shape, form, site);
+    };
     let grid = all.first(columns, rows);
     Ok(vec![Box::new(move |at| multicast_program(shape, form, blocking, &grid, at))])
 }
