@@ -237,24 +237,21 @@ fn fold_lanes(fold: Fold, is_integer: bool) {
 
 /// Instructions of [`fold_lanes`]: six folds of two, seven rotations of two.
 const FOLD_LANES: u32 = 6 * 2 + 7 * 2;
-/// Keeps the next ones in the thread's replay buffer, and executes them; executes them again.
-const KEEP: u32 = Replay::build().count(FOLD_LANES).load(true).exec(true).word();
-const AGAIN: u32 = Replay::build().count(FOLD_LANES).word();
+/// Keeps the next ones in the thread's replay buffer; executes them.
+const KEEP: u32 = Replay::build().count(FOLD_LANES).load(true).word();
+const KEPT: u32 = Replay::build().count(FOLD_LANES).word();
 
 /// Each row's fold for all columns. The thread's replay buffer keeps the fold over lanes, which
 /// the core so pushes once: the vector unit waited for it.
 fn fold_rows(fold: Fold, integer: Option<Integer>, wide: bool, tile: u32) {
     let (tile, is_integer) = (folded(integer, wide, tile), integer.is_some());
+    ttinsn!(KEEP);
+    fold_lanes(fold, is_integer);
     start();
     for row in fours() {
         GROUPS.into_iter().zip(COLUMNS).for_each(|(r, columns)| tile.load(r, row + columns));
         GROUPS.into_iter().for_each(|r| order_of(fold, integer, r, false));
-        if row == 0 {
-            ttinsn!(KEEP);
-            fold_lanes(fold, is_integer);
-        } else {
-            ttinsn!(AGAIN);
-        }
+        ttinsn!(KEPT);
         order_of(fold, integer, 0, true);
         round_register(wide, integer, 0);
         COLUMNS.into_iter().for_each(|columns| tile.store(0, row + columns));
