@@ -351,7 +351,9 @@ fn a_port_that_cannot_be_had_is_refused() {
     let out = folder();
     run_example("increment", out.path(), &["--gdb", &port]).code(2).says("--gdb");
     run_example("increment", out.path(), &["--gdb", "0", "--trace", "t.txt"]).code(2).says("needs a run without --gdb");
-    run_example("increment", out.path(), &["--gdb", "0", "--allow", "l1-null"]).code(2).says("has no effect with --gdb");
+    run_example("increment", out.path(), &["--gdb", "0", "--allow", "l1-null"])
+        .code(2)
+        .says("has no effect with --gdb");
     run_example("increment", out.path(), &["--gdb", "70000"]).code(2).says("--gdb");
     run_example("increment", out.path(), &["--gdb", "0", "--chip", "none.so"]).code(2).says("needs the built-in chip");
 }
