@@ -59,8 +59,8 @@ impl AnyChip {
     /// one of `board` (p100 unless given) with `settings`; also says which board it is.
     ///
     /// # Errors
-    /// A file that is no such library; a card that cannot be had or is not known; a chip that is not a Blackhole, of an unknown board, or of
-    /// another board than `board`.
+    /// A file that is no such library; a card that cannot be had or is not known; a chip that is
+    /// not a Blackhole, of an unknown board, or of another board than `board`.
     pub fn power_on(library: Option<&Path>, board: Option<Board>, settings: Settings) -> Outcome<(Self, Board)> {
         match library {
             Some(device) if card::is_card(device) => {

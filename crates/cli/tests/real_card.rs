@@ -131,8 +131,8 @@ fn a_card_that_is_not_there_or_is_another_is_refused() {
     assert!(common::files(out.path()).is_empty());
 }
 
-/// A library that opens the device before the program begins, as another program would: Rust's start
-/// calls `poll` before `main`.
+/// A library that opens the device before the program begins, as another program would: Rust's
+/// start calls `poll` before `main`.
 const OTHER: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>

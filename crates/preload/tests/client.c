@@ -183,7 +183,8 @@ static void pins(void) {
     CHECK(strcmp(memory + 4090, "shared") == 0 && munmap(memory, 8192) == 0);
 }
 
-// The first core of tile (1, 2) writes a count to the host's memory every so many turns of a loop. Assembled from:
+// The first core of tile (1, 2) writes a count to the host's memory every so many turns of a loop.
+// Assembled from:
 //   lui t0, 0xFFB20; lui t1, 0x10; lui a0, 0x11         the NIU, the count, the table below
 //   lw s1, 4*i(a0); sw s1, 4*i(t0)                      nine registers of the request
 //   lw a1, 36(a0); lw a2, 40(a0); li a3, 1; li t2, 0    turns, counts

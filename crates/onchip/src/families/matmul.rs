@@ -334,8 +334,8 @@ fn multicast(shape: Shape, form: Form, site: &Site) -> Result<Vec<Build>, String
     }
     let (rows, columns) = (divisor(shape.rows, most_rows), divisor(shape.columns, most_columns));
     let block = [shape.rows / rows, shape.columns / columns];
-    // Rows that the rectangle does not divide make large blocks; without multicast there are smaller
-    // ones.
+    // Rows that the rectangle does not divide make large blocks; without multicast there are
+    // smaller ones.
     let Some(blocking) = Blocking::of(block, shape.inner, &form, site.l1) else {
         return batched(shape, form, site);
     };

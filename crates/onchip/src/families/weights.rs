@@ -59,8 +59,8 @@ pub(super) fn turned(of: Of<'_>, [out, channels, groups]: [usize; 3], kernel: &[
     Ok(Weights { base: last * tap, tap: -tap, channel: columns, out: 1, group: each as i64, block: None })
 }
 
-/// Prepared ones of a convolution over volumes: in blocks of channels, a row for each element of the
-/// window and channel of the block, for those of all groups.
+/// Prepared ones of a convolution over volumes: in blocks of channels, a row for each element of
+/// the window and channel of the block, for those of all groups.
 pub(super) fn prepared_volume(
     of: Of<'_>,
     [out, channels, _]: [usize; 3],
@@ -82,8 +82,8 @@ pub(super) fn prepared_volume(
     Some(Weights { base: 0, tap, channel: columns as i64, out: 1, group: 0, block: several })
 }
 
-/// Weights `[out, in, window..]` of one group in blocks of channels, with zeros for channels up to a
-/// multiple of `alignment`.
+/// Weights `[out, in, window..]` of one group in blocks of channels, with zeros for channels up to
+/// a multiple of `alignment`.
 pub(super) fn prepare_volume(op: &PrepareConv3dWeightsOp, task: &Task<'_>) -> Planned {
     let (from, result) = (task.operand(0)?, task.result()?);
     let [out, channels, depth, height, across] = *from.spec.logical_shape() else {

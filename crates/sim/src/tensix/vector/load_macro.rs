@@ -252,9 +252,10 @@ impl Vector {
         } else {
             regs.c = load.vd;
         }
-        // `SFPSWAP` reads VD where others read VB. If that is not replaced, VD is the template's: the
-        // loaded register, VC, is compared with it. The public kernel library's fast exponential
-        // bounds its operand in this way by a constant (tt-metal, `ckernel_sfpu_exp.h`).
+        // `SFPSWAP` reads VD where others read VB. If that is not replaced, VD is the template's:
+        // the loaded register, VC, is compared with it. The public kernel library's fast
+        // exponential bounds its operand in this way by a constant (tt-metal,
+        // `ckernel_sfpu_exp.h`).
         let compares = matches!(insn, VectorOp::Sfpswap(_)) && bits & REPLACE_VB == 0;
         regs.d = match bits & MACRO_VD {
             0 if compares => regs.d,

@@ -179,8 +179,8 @@ fn swaps_take_two_cycles_and_what_is_undefined_is_a_fault() {
 
 #[test]
 fn a_swap_bounds_the_loaded_register_by_a_constant() {
-    // As `ckernel_sfpu_exp.h` of the public kernel library bounds operands: the template is set as a
-    // word, since its VD is a constant.
+    // As `ckernel_sfpu_exp.h` of the public kernel library bounds operands: the template is set as
+    // a word, since its VD is a constant.
     for (loaded, expected) in [(-1e9f32, -88.5f32), (-88.5, -88.5), (-3.0, -3.0), (0.25, 0.25), (7.0, 7.0)] {
         let mut b = bench(|_| 0);
         b.set(0, [(-88.5f32).to_bits(); LANES]);
