@@ -200,9 +200,7 @@ impl<'s> Attention<'s> {
             recipe.rearrange(vec![Part::whole(from, base, &dims, &steps)], 0, made.of(), site)?;
             return Ok(made);
         }
-        let rows = recipe.rows(dims, from.spec.dtype())?;
-        recipe.rearrange(vec![Part::whole(from, base, dims, steps)], 0, rows.of(), site)?;
-        recipe.same_elements(rows.of(), made.of(), site)?;
+        recipe.strided((from, base), (dims, steps), made.of(), site)?;
         Ok(made)
     }
 

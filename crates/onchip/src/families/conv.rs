@@ -280,27 +280,20 @@ impl<'o> Conv<'o> {
         // From windows of all channels to those of a group.
         let dims = [groups, places, taps, width];
         let steps = [width, taps * self.channels, self.channels, 1].map(|n| n as i64);
-        let rows = recipe.rows(&dims, input.spec.dtype())?;
-        recipe.rearrange(vec![Part::whole(windows.of(), 0, &dims, &steps)], 0, rows.of(), site)?;
         let a = recipe.tiles(&[groups, places, taps * width], input.spec.dtype())?;
-        recipe.same_elements(rows.of(), a.of(), site)?;
-        let dims = [groups, taps, width, out];
-        let rows = recipe.rows(&dims, weight.spec.dtype())?;
-        let part = Part::whole(weight, by.base, &dims, &[by.group, by.tap, by.channel, by.out]);
-        recipe.rearrange(vec![part], 0, rows.of(), site)?;
+        recipe.strided((windows.of(), 0), (&dims, &steps), a.of(), site)?;
         let b = recipe.tiles(&[groups, taps * width, out], weight.spec.dtype())?;
-        recipe.same_elements(rows.of(), b.of(), site)?;
+        let steps = [by.group, by.tap, by.channel, by.out];
+        recipe.strided((weight, by.base), (&[groups, taps, width, out], &steps), b.of(), site)?;
         let b = self.round(b, recipe, site)?;
         let y = recipe.tiles(&[groups, places, out], DType::F32)?;
         matmul::multiply(recipe, [a.of(), b.of()], y.of(), self.config, site)?;
         // Groups become channels again.
         let dims = [places, groups, out];
         let steps = [out, places * out, 1].map(|n| n as i64);
-        let rows = recipe.rows(&dims, DType::F32)?;
-        recipe.rearrange(vec![Part::whole(y.of(), 0, &dims, &steps)], 0, rows.of(), site)?;
         let [a, b, c] = self.output();
         let sums = recipe.tiles(&[a, b, c, self.out], DType::F32)?;
-        recipe.same_elements(rows.of(), sums.of(), site)?;
+        recipe.strided((y.of(), 0), (&dims, &steps), sums.of(), site)?;
         Ok(sums)
     }
 

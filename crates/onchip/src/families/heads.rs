@@ -32,9 +32,7 @@ pub(super) fn joined(task: &Task<'_>) -> Planned {
     fits(result, &dims)?;
     let steps = [heads * positions * size, size, positions * size, 1].map(|n| n as i64);
     let mut recipe = Recipe::default();
-    let made = recipe.rows(&dims, input.spec.dtype())?;
-    recipe.rearrange(vec![Part::whole(input, 0, &dims, &steps)], 0, made.of(), task.site)?;
-    recipe.same_elements(made.of(), result, task.site)?;
+    recipe.strided((input, 0), (&dims, &steps), result, task.site)?;
     Ok(recipe)
 }
 
@@ -50,9 +48,7 @@ pub(super) fn joined_decode(op: &NLPConcatHeadsDecodeOp, task: &Task<'_>) -> Pla
     fits(result, &dims)?;
     let steps = [padded * size, size, 1].map(|n| n as i64);
     let mut recipe = Recipe::default();
-    let made = recipe.rows(&dims, input.spec.dtype())?;
-    recipe.rearrange(vec![Part::whole(input, 0, &dims, &steps)], 0, made.of(), task.site)?;
-    recipe.same_elements(made.of(), result, task.site)?;
+    recipe.strided((input, 0), (&dims, &steps), result, task.site)?;
     Ok(recipe)
 }
 

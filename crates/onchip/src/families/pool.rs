@@ -186,9 +186,7 @@ pub(super) fn upsample(op: &UpsampleOp, task: &Task<'_>) -> Planned {
             let dims = [batch, height, rows, width, columns, channels];
             let line = width * channels;
             let steps = [height * line, line, 0, channels, 0, 1].map(|n| n as i64);
-            let made = recipe.rows(&dims, input.spec.dtype())?;
-            recipe.rearrange(vec![Part::whole(input, 0, &dims, &steps)], 0, made.of(), task.site)?;
-            recipe.same_elements(made.of(), result, task.site)?;
+            recipe.strided((input, 0), (&dims, &steps), result, task.site)?;
         }
         "bilinear" if !is_integer(input.spec.dtype()) => {
             let wide = between([batch, height, width * channels], rows, input, DType::F32, &mut recipe, task.site)?;

@@ -161,6 +161,20 @@ impl Recipe {
     pub(super) fn same_elements(&mut self, from: Of<'_>, to: Of<'_>, site: &Site) -> Result<(), String> {
         self.rearrange(vec![Part::in_order(from, to.spec.logical_shape())], 0, to, site)
     }
+
+    /// Makes a tensor of elements that lie so in another, from element `base` on: those of the
+    /// dimensions `dims` in order, whatever its own dimensions and layout are.
+    pub(super) fn strided(
+        &mut self,
+        (from, base): (Of<'_>, i64),
+        (dims, steps): (&[usize], &[i64]),
+        to: Of<'_>,
+        site: &Site,
+    ) -> Result<(), String> {
+        let rows = self.rows(dims, from.spec.dtype())?;
+        self.rearrange(vec![Part::whole(from, base, dims, steps)], 0, rows.of(), site)?;
+        self.same_elements(rows.of(), to, site)
+    }
 }
 
 /// Dimensions with two neighbours as one, where all parts have them whole and go through them in
