@@ -1,9 +1,7 @@
 //! Traces on a device that stops: whatever stops a replay reaches everybody who waits, the report
 //! names trace, program and queue, and the device opens again. And captures that fail.
 
-mod common;
-
-use common::{Device, empty, kernel};
+use crate::common::{Device, empty, kernel};
 use std::cell::Cell;
 use std::rc::Rc;
 use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
@@ -113,7 +111,7 @@ fn result(steps: u32) -> u32 {
 fn a_fault_of_a_worker_in_a_replay_is_named() {
     for config in ways() {
         for id in QueueId::ALL {
-            let mut device = common::open(config);
+            let mut device = crate::common::open(config);
             let cores = device.workers()[..2].to_vec();
             let out = device.alloc_l1("out", 64).unwrap().address.get();
             let good = program("busy", &cores, vec![1, out]);
@@ -139,7 +137,7 @@ fn a_fault_of_a_worker_in_a_replay_is_named() {
 fn tt_metal_22790_a_deadlock_in_a_replay_names_trace_program_and_queue() {
     for config in ways() {
         for id in QueueId::ALL {
-            let mut device = common::open(config);
+            let mut device = crate::common::open(config);
             let cores = device.workers()[..2].to_vec();
             let at = device.alloc_l1("spin word", 64).unwrap().address;
             let spin = program("spin", &cores, vec![at.get()]);
@@ -169,7 +167,7 @@ fn tt_metal_22790_a_deadlock_in_a_replay_names_trace_program_and_queue() {
 #[test]
 fn a_replay_that_never_ends_stops_at_the_budget_and_is_named() {
     for id in QueueId::ALL {
-        let mut device = common::open(DeviceConfig { max_cycles: Some(300_000), ..config() });
+        let mut device = crate::common::open(DeviceConfig { max_cycles: Some(300_000), ..config() });
         let cores = device.workers()[..2].to_vec();
         let out = device.alloc_l1("out", 64).unwrap().address.get();
         device.on_queue(id).unwrap().enqueue_program(&program("busy", &cores, vec![1, out]), Blocking::Yes).unwrap();
@@ -292,7 +290,7 @@ fn a_corrupted_byte_of_a_trace_is_harmless_or_named() {
 #[test]
 fn tt_metal_8383_12481_a_device_closes_in_and_behind_captures() {
     for config in ways() {
-        let mut device = common::open(config);
+        let mut device = crate::common::open(config);
         let good = empty(Cores::All);
         for id in QueueId::ALL {
             let mut queue = device.on_queue(id).unwrap();

@@ -1,10 +1,8 @@
 //! Random calls to a device against arrays of the host: whatever is enqueued in whatever order, a
 //! read brings what was written before it. One seed alone: `TILEWORK_SEED=7 cargo test -p
-//! tilework-runtime --test queue_api_random`.
+//! tilework-runtime --test device queue_api_random`.
 
-mod common;
-
-use common::{Device, empty};
+use crate::common::{Device, empty};
 use tilework_abi::board::Board;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_rng::SplitMix64;
@@ -67,7 +65,7 @@ fn part(random: &mut Random, buffer: &Buffer) -> (Buffer, usize) {
 
 fn calls(seed: u64, config: DeviceConfig) {
     let mut random = Random(SplitMix64::new(seed));
-    let mut device = common::open(config);
+    let mut device = crate::common::open(config);
     let buffers = buffers(&mut device);
     let mut shadow: Vec<Vec<u8>> = buffers.iter().map(|buffer| vec![0; buffer.bytes()]).collect();
     for (buffer, data) in buffers.iter().zip(&shadow) {
@@ -136,7 +134,7 @@ fn order(random: &mut Random, device: &mut Device, queue: QueueId) {
 /// touched behind that; a program is ordered when it is refused.
 fn calls_on_two_queues(seed: u64, config: DeviceConfig) {
     let mut random = Random(SplitMix64::new(seed ^ 0x5EC0_4D00));
-    let mut device = common::open(DeviceConfig { queues: 2, ..config });
+    let mut device = crate::common::open(DeviceConfig { queues: 2, ..config });
     let buffers = buffers(&mut device);
     let mut shadow: Vec<Vec<u8>> = buffers.iter().map(|buffer| vec![0; buffer.bytes()]).collect();
     for (buffer, data) in buffers.iter().zip(&shadow) {

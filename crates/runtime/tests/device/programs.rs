@@ -1,9 +1,7 @@
 //! Programs give the right arrays, whatever the board and the way of dispatch, and the same cycles
 //! every time.
 
-mod common;
-
-use common::{Device, empty, increment, kernel, shares};
+use crate::common::{Device, empty, increment, kernel, shares};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
@@ -12,7 +10,7 @@ use tilework_runtime::{
 };
 
 fn open(board: Board, dispatch: Dispatch) -> Device {
-    common::open(DeviceConfig { dispatch, ..DeviceConfig::new(board) })
+    crate::common::open(DeviceConfig { dispatch, ..DeviceConfig::new(board) })
 }
 
 /// Runs `increment` and returns the output with the report.
@@ -53,7 +51,8 @@ fn two_runs_give_the_same_bytes_and_cycles() {
 #[test]
 fn sleeping_cores_change_neither_bytes_nor_cycles() {
     let run = |parking| {
-        let mut device = common::open_with(DeviceConfig::new(Board::P100), parking, FirmwareSet::prebuilt().unwrap());
+        let mut device =
+            crate::common::open_with(DeviceConfig::new(Board::P100), parking, FirmwareSet::prebuilt().unwrap());
         let elements = 40 * 256;
         let x = device.alloc_dram("x", &[elements], DType::U32, 1024).unwrap();
         let y = device.alloc_dram("y", &[elements], DType::U32, 1024).unwrap();
@@ -124,7 +123,7 @@ fn a_ring_of_all_workers_passes_a_token() {
 #[test]
 fn core_times_lie_between_the_programs_timestamps() {
     let config = DeviceConfig { core_timing: true, ..DeviceConfig::new(Board::P100) };
-    let mut device = common::open(config);
+    let mut device = crate::common::open(config);
     let report = device.run(&[empty(Cores::All), empty(Cores::Count(5))]).unwrap();
     assert_eq!(report.programs[0].core_times.len(), 118);
     assert_eq!(report.programs[1].core_times.len(), 5);
@@ -139,7 +138,7 @@ fn core_times_lie_between_the_programs_timestamps() {
 #[test]
 fn captured_records_decode_to_the_commands_that_were_sent() {
     let config = DeviceConfig { capture: true, ..DeviceConfig::new(Board::P100) };
-    let mut device = common::open(config);
+    let mut device = crate::common::open(config);
     let report = device.run(&[empty(Cores::Count(2))]).unwrap();
     let bytes = device.captured().unwrap().to_vec();
     let records: Vec<_> = tilework_cq::decode_stream(&bytes).collect::<Result<_, _>>().unwrap();

@@ -1,9 +1,7 @@
 //! What an instruction of a program belongs to, asked after the program has ended, and what the
 //! cores did when a run stopped.
 
-mod common;
-
-use common::{Device, kernel, open};
+use crate::common::{Device, kernel, open};
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;

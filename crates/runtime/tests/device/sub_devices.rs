@@ -1,8 +1,6 @@
 //! Sub-devices: sets of workers with counters of their own, on one queue and on two.
 
-mod common;
-
-use common::{Device, empty, kernel};
+use crate::common::{Device, empty, kernel};
 use tilework_abi::board::Board;
 use tilework_abi::cq::tiles::DispatchLayout;
 use tilework_abi::noc::NocXy;
@@ -53,7 +51,7 @@ fn programs_on_different_sub_devices_of_one_queue_run_at_the_same_time() {
 fn at_the_same_time(layout: DispatchLayout) {
     let mut cycles = Vec::new();
     for apart in [false, true] {
-        let mut device = common::open(DeviceConfig { layout, ..config(1) });
+        let mut device = crate::common::open(DeviceConfig { layout, ..config(1) });
         let sets = sets(&device);
         if apart {
             device.load_sub_devices(&sets).unwrap();
@@ -92,7 +90,7 @@ fn two_queues_use_sub_devices_side_by_side() {
     let slow = DeviceConfig { dispatch: Dispatch::Slow, ..config(2) };
     let layouts = DispatchLayout::ALL.map(|layout| DeviceConfig { layout, ..config(2) });
     for config in layouts.into_iter().chain([plain, slow]) {
-        let mut device = common::open(config);
+        let mut device = crate::common::open(config);
         let sets = sets(&device);
         device.load_sub_devices(&sets).unwrap();
         let out = device.alloc_l1("out", 64).unwrap().address.get();
@@ -124,7 +122,7 @@ fn two_queues_use_sub_devices_side_by_side() {
 /// What the stall group leaves out, events and reads do not wait for.
 #[test]
 fn events_wait_for_the_stall_group_alone() {
-    let mut device = common::open(config(1));
+    let mut device = crate::common::open(config(1));
     let sets = sets(&device);
     device.load_sub_devices(&sets).unwrap();
     let out = device.alloc_l1("out", 64).unwrap().address.get();
@@ -151,7 +149,7 @@ fn events_wait_for_the_stall_group_alone() {
 #[test]
 fn programs_that_no_sub_device_holds_are_refused() {
     for dispatch in [Dispatch::Fast, Dispatch::Slow] {
-        let mut device = common::open(DeviceConfig { dispatch, ..config(1) });
+        let mut device = crate::common::open(DeviceConfig { dispatch, ..config(1) });
         let sets = sets(&device);
         device.load_sub_devices(&sets).unwrap();
         let outside = device.workers()[40];
@@ -173,7 +171,7 @@ fn programs_that_no_sub_device_holds_are_refused() {
 /// nothing, and many rounds leave the account of L1 right.
 #[test]
 fn sub_devices_change_between_programs() {
-    let mut device = common::open(config(2));
+    let mut device = crate::common::open(config(2));
     let out = device.alloc_l1("out", 64).unwrap().address.get();
     for round in 1..=6u32 {
         let size = 3 * round as usize;

@@ -1,9 +1,7 @@
 //! Traces on the chip: the results of the programs that were captured, as often as they are
 //! replayed; and errors for what would make a replay wrong.
 
-mod common;
-
-use common::{Device, empty, increment, kernel, open};
+use crate::common::{Device, empty, increment, kernel, open};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::QueueId;
 use tilework_abi::cq::tiles::DispatchLayout;

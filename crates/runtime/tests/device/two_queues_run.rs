@@ -1,8 +1,6 @@
 //! Runs with reports on either queue of a device, and what overlaps by the dispatchers' own clocks.
 
-mod common;
-
-use common::{Device, empty, kernel};
+use crate::common::{Device, empty, kernel};
 use tilework_abi::addr::Cycle;
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::host;
@@ -49,7 +47,7 @@ fn a_run_on_either_queue_reports_the_times_of_that_queue() {
     let layouts = DispatchLayout::ALL.map(|layout| DeviceConfig { layout, ..config() });
     let plain = DeviceConfig { lowering: Lowering::Plain, ..config() };
     for config in layouts.into_iter().chain([plain]) {
-        let mut device = common::open(DeviceConfig { core_timing: true, ..config });
+        let mut device = crate::common::open(DeviceConfig { core_timing: true, ..config });
         let out = device.alloc_l1("out", 64).unwrap().address.get();
         let cores = device.workers()[..5].to_vec();
         let programs = [busy("one", &cores, 500, out), empty(Cores::All), busy("three", &cores[1..3], 900, out)];
@@ -81,7 +79,7 @@ fn a_run_on_either_queue_reports_the_times_of_that_queue() {
 /// More programs than a queue has slots for.
 #[test]
 fn a_run_of_several_batches_works_on_the_second_queue() {
-    let mut device = common::open(config());
+    let mut device = crate::common::open(config());
     let count = tilework_runtime::BATCH_PROGRAMS + 10;
     let report = device.on_queue(SECOND).unwrap().run(&vec![empty(Cores::Count(2)); count]).unwrap();
     assert_eq!(report.programs.len(), count);
@@ -94,7 +92,7 @@ fn a_run_of_several_batches_works_on_the_second_queue() {
 /// program, and works without queues, too.
 #[test]
 fn a_run_on_one_queue_leaves_the_other_alone() {
-    let mut device = common::open(config());
+    let mut device = crate::common::open(config());
     let [left, right] = halves(&device);
     let out = device.alloc_l1("out", 64).unwrap().address.get();
     device.enqueue_program(&busy("long", &left, 60_000, out), Blocking::No).unwrap();
@@ -118,7 +116,7 @@ fn a_run_on_one_queue_leaves_the_other_alone() {
     let RuntimeError::Deadlock(deadlock) = &error else { panic!("{error}") };
     assert_eq!(deadlock.programs, ["spin"], "{error}");
     assert!(error.to_string().contains("command queue 1: "), "{error}");
-    let mut slow = common::open(DeviceConfig { dispatch: Dispatch::Slow, ..config() });
+    let mut slow = crate::common::open(DeviceConfig { dispatch: Dispatch::Slow, ..config() });
     let report = slow.on_queue(SECOND).unwrap().run(&[empty(Cores::All)]).unwrap();
     assert!(report.programs[0].cycles().is_some());
 }
@@ -128,7 +126,7 @@ fn a_run_on_one_queue_leaves_the_other_alone() {
 #[test]
 fn prepared_programs_run_on_either_queue() {
     for layout in DispatchLayout::ALL {
-        let mut device = common::open(DeviceConfig { layout, ..config() });
+        let mut device = crate::common::open(DeviceConfig { layout, ..config() });
         let [left, right] = halves(&device);
         let out = device.alloc_l1("out", 64).unwrap().address.get();
         let mut prepared = device.prepare(&busy("prepared", &right, 100, out)).unwrap();
@@ -173,7 +171,7 @@ fn stamped(device: &Device, queue: QueueId, slot: u32) -> Cycle {
 fn a_program_runs_within_a_transfer_of_the_other_queue_by_device_clocks() {
     for io in QueueId::ALL {
         let compute = QueueId::ALL[1 - io.index()];
-        let mut device = common::open(config());
+        let mut device = crate::common::open(config());
         let bytes = 8 << 20;
         let data: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
         let buffer = device.alloc_dram("x", &[bytes], DType::U8, 16_384).unwrap();

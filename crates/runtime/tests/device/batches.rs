@@ -1,9 +1,7 @@
 //! One call of `Device::run` with more programs than there are slots in the host region for their
 //! times.
 
-mod common;
-
-use common::{empty, open};
+use crate::common::{empty, open};
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::host;
 use tilework_runtime::{BATCH_PROGRAMS, Cores, DeviceConfig, ProgramReport};

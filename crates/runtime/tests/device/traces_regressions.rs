@@ -1,9 +1,7 @@
 //! Defects that were reported of the original's traces, and traces with sub-devices.
 //! `queue_firmware/regressions.rs` has the list of all defects.
 
-mod common;
-
-use common::{Device, empty, increment, kernel};
+use crate::common::{Device, empty, increment, kernel};
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::{SEMAPHORE_OFFSET, SemaphoreId, dispatch_core, prefetch_core};
@@ -72,7 +70,7 @@ fn fill(device: &mut Device, buffer: &Buffer, value: u32) {
 #[test]
 fn tt_metal_13484_traces_of_two_queues_share_no_ring_and_lose_no_credit() {
     for layout in DispatchLayout::ALL {
-        let mut device = common::open(DeviceConfig { layout, lowering: Lowering::Plain, ..config(2) });
+        let mut device = crate::common::open(DeviceConfig { layout, lowering: Lowering::Plain, ..config(2) });
         let out = device.alloc_l1("out", 64).unwrap().address.get();
         let workers = device.workers().to_vec();
         let traces = QueueId::ALL.map(|id| {
@@ -112,7 +110,7 @@ fn tt_metal_13484_traces_of_two_queues_share_no_ring_and_lose_no_credit() {
 /// A trace whose programs start more workers than the 17 bits of a stream's counter hold.
 #[test]
 fn tt_metal_9113_a_trace_counts_beyond_the_width_of_a_stream() {
-    let mut device = common::open(config(1));
+    let mut device = crate::common::open(config(1));
     let all = empty(Cores::All);
     let out = device.alloc_l1("out", 64).unwrap().address.get();
     let last = busy("last", device.workers(), 400, out);
@@ -137,7 +135,7 @@ fn tt_metal_9113_a_trace_counts_beyond_the_width_of_a_stream() {
 /// Everything that can be allocated beside a live trace is, and is written: the replay is right.
 #[test]
 fn tt_metal_54032_allocating_beside_a_live_trace_harms_no_replay() {
-    let mut device = common::open(config(1));
+    let mut device = crate::common::open(config(1));
     let [x, y] = ["x", "y"].map(|name| array(&mut device, name));
     let slots = device.alloc_l1("slots", 3 * 256).unwrap();
     fill(&mut device, &x, 5);
@@ -174,7 +172,7 @@ fn tt_metal_54032_allocating_beside_a_live_trace_harms_no_replay() {
 /// What any of several live traces uses is guarded, whichever was captured or released last.
 #[test]
 fn tt_metal_48869_every_live_trace_guards_what_it_uses() {
-    let mut device = common::open(config(1));
+    let mut device = crate::common::open(config(1));
     let slots = device.alloc_l1("slots", 3 * 256).unwrap();
     let arrays: Vec<[Buffer; 2]> =
         (0..3).map(|i| ["x", "y"].map(|name| array(&mut device, &format!("{name}{i}")))).collect();
@@ -205,7 +203,7 @@ fn tt_metal_48869_every_live_trace_guards_what_it_uses() {
 #[test]
 fn tt_metal_7343_45435_a_cached_program_and_its_trace_keep_their_own_addresses() {
     for lowering in [Lowering::Cached, Lowering::Plain] {
-        let mut device = common::open(DeviceConfig { lowering, ..config(1) });
+        let mut device = crate::common::open(DeviceConfig { lowering, ..config(1) });
         let [x, y, z, w] = ["x", "y", "z", "w"].map(|name| array(&mut device, name));
         let slots = device.alloc_l1("slots", 3 * 256).unwrap();
         let [captured, other] = [(&x, &y, 1), (&z, &w, 100)].map(|(a, b, n)| increment(&device, a, b, &slots, n));
@@ -269,7 +267,7 @@ fn a_trace_of_one_sub_device_runs_beside_a_program_of_another() {
     for layout in DispatchLayout::ALL {
         let mut cycles = Vec::new();
         for blocking in [Blocking::Yes, Blocking::No] {
-            let mut device = common::open(DeviceConfig { layout, ..config(1) });
+            let mut device = crate::common::open(DeviceConfig { layout, ..config(1) });
             let [one, two] = split(&mut device);
             let out = device.alloc_l1("out", 64).unwrap().address.get();
             let programs: Vec<Program> = [5_000, 5_100, 5_200].map(|n| busy("traced", &two, n, out)).into();
@@ -300,7 +298,7 @@ fn a_trace_of_one_sub_device_runs_beside_a_program_of_another() {
 #[test]
 fn traces_of_other_sub_devices_and_queues_are_refused_by_name() {
     for lowering in [Lowering::Cached, Lowering::Plain] {
-        let mut device = common::open(DeviceConfig { lowering, ..config(2) });
+        let mut device = crate::common::open(DeviceConfig { lowering, ..config(2) });
         let [one, two] = split(&mut device);
         let programs = [&one, &two].map(|cores| empty(Cores::List(cores.clone())));
         device.run(&programs).unwrap();

@@ -1,9 +1,7 @@
 //! Programs and transfers while packets are late in every way that the documents allow: worker
 //! firmware, kernels and queue wait for what they need, whatever the routes are like.
 
-mod common;
-
-use common::{Device, empty, increment, kernel};
+use crate::common::{Device, empty, increment, kernel};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;

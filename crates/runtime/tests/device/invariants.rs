@@ -3,9 +3,7 @@
 
 #![cfg(debug_assertions)]
 
-mod common;
-
-use common::{Device, empty, open};
+use crate::common::{Device, empty, open};
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
 use tilework_abi::cq::layout::prefetch_core::{

@@ -1,9 +1,7 @@
 //! Two command queues of one device: the same calls on both, events between them, the rule by which
 //! they share the workers, and what overlaps.
 
-mod common;
-
-use common::{Device, empty, increment, kernel};
+use crate::common::{Device, empty, increment, kernel};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tilework_abi::addr::Cycle;
@@ -55,7 +53,7 @@ fn busy(name: &str, cores: &[NocXy], steps: u32, address: u32) -> Program {
 #[test]
 fn every_call_works_on_both_queues() {
     for (way, config) in ways() {
-        let mut device = common::open(config);
+        let mut device = crate::common::open(config);
         let n = 4 * 100 * 64;
         let mut pairs = Vec::new();
         for id in QueueId::ALL {
@@ -96,7 +94,7 @@ fn every_call_works_on_both_queues() {
 #[test]
 fn a_queue_waits_for_an_event_of_the_other() {
     for (way, config) in ways() {
-        let mut device = common::open(config);
+        let mut device = crate::common::open(config);
         let buffer = device.alloc_dram("x", &[150_000], DType::U8, 2048).unwrap();
         for round in 0..6u8 {
             let (writer, reader) = (QueueId::ALL[usize::from(round % 2)], QueueId::ALL[usize::from(1 - round % 2)]);
@@ -118,7 +116,7 @@ fn a_queue_waits_for_an_event_of_the_other() {
 /// The numbers of events lie on every dispatcher, at the queue's own word.
 #[test]
 fn tt_metal_55419_the_words_of_two_queues_are_their_own() {
-    let mut device = common::open(config());
+    let mut device = crate::common::open(config());
     for (id, events) in [(FIRST, 3), (SECOND, 5)] {
         for _ in 0..events {
             device.on_queue(id).unwrap().record_event().unwrap();
@@ -150,7 +148,7 @@ fn tt_metal_55419_the_words_of_two_queues_are_their_own() {
 /// it waits for the other.
 #[test]
 fn a_host_that_waits_for_one_queue_serves_both() {
-    let mut device = common::open(config());
+    let mut device = crate::common::open(config());
     let bytes = (32 << 20) + 50_000;
     let buffer = device.alloc_dram("x", &[bytes], DType::U8, 16_384).unwrap();
     let data = pattern(bytes, 7);
@@ -175,7 +173,7 @@ fn split_workers(device: &Device) -> (Vec<NocXy>, Vec<NocXy>) {
 #[test]
 fn programs_that_would_meet_are_refused() {
     for (way, config) in [ways()[0], ways()[1]] {
-        let mut device = common::open(config);
+        let mut device = crate::common::open(config);
         let (left, right) = split_workers(&device);
         let out = device.alloc_l1("out", 64).unwrap().address.get();
         let on = |name: &str, cores: &[NocXy]| busy(name, cores, 3_000, out);
@@ -214,7 +212,7 @@ fn programs_that_would_meet_are_refused() {
 fn programs_on_two_queues_run_at_the_same_time() {
     let mut cycles = Vec::new();
     for queues in [[FIRST, FIRST], [FIRST, SECOND]] {
-        let mut device = common::open(config());
+        let mut device = crate::common::open(config());
         let (left, right) = split_workers(&device);
         let out = device.alloc_l1("out", 64).unwrap().address.get();
         let start = device.chip().now();
@@ -243,7 +241,7 @@ fn stamp(timeline: &Timeline, name: impl Into<String>, event: &Event) {
 fn transfers_on_one_queue_overlap_with_compute_on_the_other() {
     const STEPS: usize = 4;
     let run = |io: QueueId| {
-        let mut device = common::open(config());
+        let mut device = crate::common::open(config());
         let bytes = 1 << 20;
         let cores = device.workers().to_vec();
         let out = device.alloc_l1("out", 64).unwrap().address.get();
@@ -295,7 +293,7 @@ fn transfers_on_one_queue_overlap_with_compute_on_the_other() {
 /// and one that would meet a program of the other queue is refused.
 #[test]
 fn traces_of_two_queues_are_replayed_side_by_side() {
-    let mut device = common::open(config());
+    let mut device = crate::common::open(config());
     let (left, right) = split_workers(&device);
     let out = device.alloc_l1("out", 64).unwrap().address.get();
     let programs = [busy("left", &left, 4_000, out), busy("right", &right, 4_100, out)];
@@ -340,10 +338,10 @@ fn traces_of_two_queues_are_replayed_side_by_side() {
 
 #[test]
 fn wrong_queues_are_named() {
-    let mut one = common::open(DeviceConfig::new(Board::P100));
+    let mut one = crate::common::open(DeviceConfig::new(Board::P100));
     let refused = one.on_queue(SECOND).unwrap_err();
     assert_eq!(refused.to_string(), "there is no queue 1: the device was opened with 1");
     assert!(one.on_queue(FIRST).unwrap().record_event().is_ok());
-    let two = common::open(config());
+    let two = crate::common::open(config());
     assert_eq!(u32_of(two.workers().len()), 116);
 }

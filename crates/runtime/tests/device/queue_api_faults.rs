@@ -1,9 +1,7 @@
 //! Devices that stop while calls wait, and devices that are closed: everybody who waits gets the
 //! same named error, and the device opens again.
 
-mod common;
-
-use common::{Device, empty, kernel, open};
+use crate::common::{Device, empty, kernel, open};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tilework_abi::addr::{Cycle, PcieAddr};

@@ -5,9 +5,7 @@
 //! and are refused under any other. `TILEWORK_BH_FIRMWARE` names a folder of firmware that others
 //! built, which the same kernels are tried with.
 
-mod common;
-
-use common::{Device, load_firmware, moved_firmware, open_with};
+use crate::common::{Device, load_firmware, moved_firmware, open_with};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -82,7 +80,7 @@ fn compile(name: &str, folder: &Path, processor: Processor, banks: [usize; 2]) -
         gcc.arg("-DDATA_MOVEMENT");
     }
     gcc.arg("-T").arg(&script).arg("-o").arg(&elf);
-    gcc.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/linked_kernels/kernel.c"));
+    gcc.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/device/linked_kernels/kernel.c"));
     let output = gcc.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let elf = std::fs::read(elf).unwrap();
@@ -181,7 +179,7 @@ fn finds_everything(name: &str, folder: &Path, set: &FirmwareSet, board: Board) 
         let [x, y] = ["x", "y"].map(&mut buffer);
         let slots = device.alloc_l1("slots", 3 * 1024).unwrap();
         device.upload(&x, &[1; 4 * 25_600]).unwrap();
-        let own = common::increment(&device, &x, &y, &slots, 3);
+        let own = crate::common::increment(&device, &x, &y, &slots, 3);
         // Launches of other kernels in between leave their own values everywhere.
         for run in 0..3 {
             for &core in &cores {
@@ -216,7 +214,7 @@ fn a_kernel_linked_with_other_firmware_than_it_meets_is_refused_by_name() {
     let found = "BRISC.elf: firmware symbol __fw_export_ldm_end: found 0xffb00930, expected a kernel without firmware";
     assert!(error.starts_with(found) && error.ends_with("reads the bank table at 0x112b0"), "{error}");
     // Nothing has reached the chip, and the device goes on.
-    device.run(&[common::empty(Cores::All)]).unwrap();
+    device.run(&[crate::common::empty(Cores::All)]).unwrap();
     // A kernel of another core: its text begins elsewhere.
     let elf = compile("other-core", &ours(), Processor::Ncrisc, banks(&mut device)).unwrap();
     let mut device = open(&FirmwareSet::prebuilt().unwrap(), Board::P100, Dispatch::Slow);

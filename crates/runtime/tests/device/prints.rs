@@ -1,8 +1,6 @@
 //! What kernels print: in the order of time, from every core, with what was missed counted.
 
-mod common;
-
-use common::{kernel, open};
+use crate::common::{kernel, open};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tilework_abi::addr::{Cycle, PcieAddr};

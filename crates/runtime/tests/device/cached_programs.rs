@@ -1,9 +1,7 @@
 //! Cached programs on the chip: the results of the plain lowering in fewer cycles, arguments that
 //! change between launches, and reports that name what stopped.
 
-mod common;
-
-use common::{Device, empty, increment, kernel, open};
+use crate::common::{Device, empty, increment, kernel, open};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::cq::tiles::{DispatchLayout, GoSender};
@@ -29,7 +27,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 
 /// A copy through circular buffer `index` by all cores.
 fn pipeline(from: &Buffer, to: &Buffer, workers: usize, index: u32) -> Program {
-    let shares = common::shares(from.pages().get(), workers as u32);
+    let shares = crate::common::shares(from.pages().get(), workers as u32);
     let args = |buffer: &Buffer| {
         let list = |&(first, n): &(u32, u32)| vec![buffer.address.word(), first, n, buffer.page_size, index];
         UniqueArgs::PerCore(shares.iter().map(list).collect())

@@ -6,9 +6,7 @@
 //! forgotten, and a file without them must be refused instead of run; so must one of which the
 //! linker has changed what its relocations say.
 
-mod common;
-
-use common::{open_with, other_firmware};
+use crate::common::{open_with, other_firmware};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -69,7 +67,7 @@ fn compile(name: &str, more: &[&str]) -> Option<PathBuf> {
         .arg(&script)
         .arg("-o")
         .arg(&elf)
-        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/compiled_kernels/kernel.c"))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/device/compiled_kernels/kernel.c"))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -2,9 +2,7 @@
 //! runs under fast dispatch, with buffers through the queue and by windows, and under slow
 //! dispatch, and the results are the same.
 
-mod common;
-
-use common::{Device, empty, increment};
+use crate::common::{Device, empty, increment};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tilework_abi::board::Board;
@@ -23,7 +21,7 @@ fn ways() -> [(&'static str, DeviceConfig); 3] {
 
 fn each_way(test: impl Fn(&str, Device)) {
     for (name, config) in ways() {
-        test(name, common::open(config));
+        test(name, crate::common::open(config));
     }
 }
 
@@ -140,7 +138,7 @@ fn calls_are_made_in_the_order_of_the_queue() {
 /// asks.
 #[test]
 fn events_are_noticed_while_time_passes() {
-    let mut device = common::open(DeviceConfig::new(Board::P100));
+    let mut device = crate::common::open(DeviceConfig::new(Board::P100));
     device.enqueue_program(&empty(Cores::All), Blocking::No).unwrap();
     let event = device.record_event().unwrap();
     assert!(!device.event_query(&event).unwrap());
@@ -160,7 +158,7 @@ fn events_are_noticed_while_time_passes() {
 #[test]
 fn time_depends_on_the_calls_alone() {
     let run = |host_cost| {
-        let mut device = common::open(DeviceConfig { host_cost, ..DeviceConfig::new(Board::P100) });
+        let mut device = crate::common::open(DeviceConfig { host_cost, ..DeviceConfig::new(Board::P100) });
         let buffer = device.alloc_dram("x", &[50_000], DType::U8, 1024).unwrap();
         let start = device.chip().now();
         device.enqueue_write_buffer(&buffer, &pattern(50_000, 1), Blocking::No).unwrap();
@@ -182,7 +180,7 @@ fn time_depends_on_the_calls_alone() {
 /// in the queue as well.
 #[test]
 fn reads_larger_than_the_completion_fifo() {
-    let mut device = common::open(DeviceConfig::new(Board::P100));
+    let mut device = crate::common::open(DeviceConfig::new(Board::P100));
     let bytes = (32 << 20) + 12_345;
     let buffer = device.alloc_dram("x", &[bytes], DType::U8, 16_384).unwrap();
     let data = pattern(bytes, 9);
@@ -198,7 +196,7 @@ fn reads_larger_than_the_completion_fifo() {
 /// Small reads all through the FIFO: each takes a page, and the pointer wraps more than once.
 #[test]
 fn events_and_small_reads_wrap_the_completion_fifo() {
-    let mut device = common::open(DeviceConfig::new(Board::P100));
+    let mut device = crate::common::open(DeviceConfig::new(Board::P100));
     let buffer = device.alloc_dram("x", &[6_000], DType::U8, 64).unwrap();
     let data = pattern(6_000, 3);
     device.upload(&buffer, &data).unwrap();
@@ -221,7 +219,7 @@ fn events_and_small_reads_wrap_the_completion_fifo() {
 
 #[test]
 fn a_stream_of_programs_keeps_a_short_account() {
-    let mut device = common::open(DeviceConfig::new(Board::P100));
+    let mut device = crate::common::open(DeviceConfig::new(Board::P100));
     let program = empty(Cores::Count(2));
     for _ in 0..2_000 {
         device.enqueue_program(&program, Blocking::No).unwrap();
@@ -236,7 +234,7 @@ fn a_stream_of_programs_keeps_a_short_account() {
 #[test]
 fn wrong_calls_are_named() {
     each_way(|way, mut device| {
-        let mut other = common::open(*device.config());
+        let mut other = crate::common::open(*device.config());
         let event = other.record_event().unwrap();
         for found in [
             device.wait_for_event(&event).unwrap_err(),
@@ -258,7 +256,7 @@ fn wrong_calls_are_named() {
 /// stretch of the queue has times of its own behind them.
 #[test]
 fn enqueued_programs_take_what_those_of_a_run_take() {
-    let mut device = common::open(DeviceConfig::new(Board::P100));
+    let mut device = crate::common::open(DeviceConfig::new(Board::P100));
     let (x, y) = (device.alloc_dram("x", &[4096], DType::U8, 1024), device.alloc_dram("y", &[4096], DType::U8, 1024));
     let (x, y) = (x.unwrap(), y.unwrap());
     let slots = device.alloc_l1("slots", 3 * 1024).unwrap();

@@ -1,9 +1,7 @@
 //! Kernel text that does not fit into the workers' L1 together: after it was sent twice it comes
 //! from DRAM, and the host sends commands only.
 
-mod common;
-
-use common::{Device, increment, kernel, open_with, small_text_cache};
+use crate::common::{Device, increment, kernel, open_with, small_text_cache};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::cq::tiles::DispatchLayout;
@@ -22,7 +20,7 @@ fn device(layout: DispatchLayout) -> Device {
 
 /// A copy by all cores.
 fn copy(device: &Device, from: &Buffer, to: &Buffer) -> Program {
-    let shares = common::shares(from.pages().get(), device.workers().len() as u32);
+    let shares = crate::common::shares(from.pages().get(), device.workers().len() as u32);
     let args = |buffer: &Buffer| {
         let list = |&(first, n): &(u32, u32)| vec![buffer.address.word(), first, n, buffer.page_size, 0];
         UniqueArgs::PerCore(shares.iter().map(list).collect())

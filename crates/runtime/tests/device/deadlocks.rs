@@ -1,8 +1,6 @@
 //! What cannot go on is named at once: who waits for what, in which program, and who could end it.
 
-mod common;
-
-use common::{Device, empty, kernel};
+use crate::common::{Device, empty, kernel};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -19,7 +17,7 @@ use tilework_runtime::{
 };
 
 fn open(dispatch: Dispatch) -> Device {
-    common::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) })
+    crate::common::open(DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) })
 }
 
 fn deadlock(device: &mut Device, programs: &[Program]) -> DeadlockReport {
@@ -207,7 +205,7 @@ fn a_semaphore_is_called_by_its_name() {
 
 #[test]
 fn a_program_that_runs_for_ever_ends_with_its_budget() {
-    let mut device = common::open(DeviceConfig { max_cycles: Some(200_000), ..DeviceConfig::new(Board::P100) });
+    let mut device = crate::common::open(DeviceConfig { max_cycles: Some(200_000), ..DeviceConfig::new(Board::P100) });
     let word = device.alloc_l1("result", 64).unwrap();
     let program = Program::new("busy", Cores::Count(3))
         .role(Role::all().kernel(Processor::Brisc, kernel("busy", Processor::Brisc)))

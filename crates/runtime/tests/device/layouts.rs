@@ -1,9 +1,7 @@
 //! Dispatch layouts: the same programs give the same results, whoever sends go signals and
 //! whichever tiles run the command queue.
 
-mod common;
-
-use common::{Device, empty, increment, open};
+use crate::common::{Device, empty, increment, open};
 use tilework_abi::board::Board;
 use tilework_abi::cq::tiles::{DispatchLayout, GoSender};
 use tilework_abi::msg::RUN_DONE;

@@ -1,9 +1,7 @@
 //! Tensors on the device: every memory, layout and element type, there and back; shards where
 //! tt-metal has them; and what is refused.
 
-mod common;
-
-use common::{Device, open};
+use crate::common::{Device, open};
 use proptest::prelude::*;
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;

@@ -2,9 +2,7 @@
 //! in either, the report names queue and program, and the device opens again. And packets that are
 //! late in every way that the documents allow.
 
-mod common;
-
-use common::{Device, empty, kernel};
+use crate::common::{Device, empty, kernel};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tilework_abi::addr::{Cycle, L1Addr, PcieAddr};
@@ -104,7 +102,7 @@ fn opens_again(chip: Chip) {
 #[test]
 fn a_fault_in_one_queue_reaches_both() {
     for id in QueueId::ALL {
-        let mut device = common::open(config());
+        let mut device = crate::common::open(config());
         let buffer = array(&mut device);
         let cores = device.workers()[..3].to_vec();
         let before = device.on_queue(other(id)).unwrap().record_event().unwrap();
@@ -128,7 +126,7 @@ fn a_fault_in_one_queue_reaches_both() {
 #[test]
 fn tt_metal_51738_a_deadlock_names_queue_and_program() {
     for id in QueueId::ALL {
-        let mut device = common::open(config());
+        let mut device = crate::common::open(config());
         let buffer = array(&mut device);
         let cores = device.workers()[..2].to_vec();
         let word = device.alloc_l1("spin word", 64).unwrap().address.get();
@@ -159,7 +157,7 @@ fn tt_metal_51738_a_deadlock_names_queue_and_program() {
 /// Two programs at the same time, of which that of the other queue hangs: the report is about that.
 #[test]
 fn a_deadlock_beside_a_finished_queue_names_the_other() {
-    let mut device = common::open(config());
+    let mut device = crate::common::open(config());
     let workers = device.workers().to_vec();
     let word = device.alloc_l1("spin word", 64).unwrap().address.get();
     device.enqueue_program(&empty(Cores::List(workers[4..9].to_vec())), Blocking::No).unwrap();
@@ -176,7 +174,7 @@ fn a_deadlock_beside_a_finished_queue_names_the_other() {
 #[test]
 fn a_worker_of_one_queue_that_never_answers_ends_by_the_budget() {
     for id in QueueId::ALL {
-        let mut device = common::open(DeviceConfig { max_cycles: Some(400_000), ..config() });
+        let mut device = crate::common::open(DeviceConfig { max_cycles: Some(400_000), ..config() });
         let buffer = array(&mut device);
         let cores = device.workers()[..3].to_vec();
         device.on_queue(other(id)).unwrap().enqueue_program(&empty(Cores::Count(2)), Blocking::Yes).unwrap();
@@ -326,7 +324,7 @@ fn a_garbled_record_of_one_queue_is_named() {
 #[test]
 fn a_lost_credit_of_one_queue_is_a_circle_there() {
     for id in QueueId::ALL {
-        let mut device = common::open(config());
+        let mut device = crate::common::open(config());
         let prefetch = device.config().layout.queue(id).prefetch_tile(Board::P100);
         let semaphores = device.memory_map().kernel_config.get() + SEMAPHORE_OFFSET;
         let credits = L1Addr::new(prefetch_core::SEM_DISPATCH_PAGES.addr(semaphores));
@@ -345,7 +343,7 @@ fn a_lost_credit_of_one_queue_is_a_circle_there() {
 
 #[test]
 fn what_is_in_flight_in_two_queues_is_answered_when_the_device_is_dropped() {
-    let mut device = common::open(config());
+    let mut device = crate::common::open(config());
     let buffer = array(&mut device);
     let reads: Vec<_> =
         QueueId::ALL.map(|id| device.on_queue(id).unwrap().enqueue_read_buffer(&buffer, Blocking::No).unwrap()).into();

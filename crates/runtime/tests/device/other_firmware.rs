@@ -4,9 +4,7 @@
 //! The latter is not part of the repository. `TILEWORK_BH_FIRMWARE` names its folder (five ELF
 //! files, see `FirmwareSet`); without it the tests say that they left it out.
 
-mod common;
-
-use common::{Device, increment, kernel, moved_firmware, other_firmware, shares};
+use crate::common::{Device, increment, kernel, moved_firmware, other_firmware, shares};
 use tilework_abi::addr::{L1Addr, PageCount};
 use tilework_abi::board::Board;
 use tilework_abi::l1::MemoryMap;
@@ -19,7 +17,7 @@ use tilework_runtime::{
 
 fn open(set: &FirmwareSet, dispatch: Dispatch) -> Device {
     let config = DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) };
-    common::open_with(config, true, set.clone())
+    crate::common::open_with(config, true, set.clone())
 }
 
 /// Checks `run` under every set by both ways of dispatch, and that it does the same twice.
@@ -162,7 +160,7 @@ fn sleeping_cores_change_neither_bytes_nor_cycles() {
         for dispatch in [Dispatch::Fast, Dispatch::Slow] {
             let run = |parking| {
                 let config = DeviceConfig { dispatch, ..DeviceConfig::new(Board::P100) };
-                let mut device = common::open_with(config, parking, set.clone());
+                let mut device = crate::common::open_with(config, parking, set.clone());
                 let out = device.alloc_l1("out", 64).unwrap().address;
                 let role = Processor::ALL.into_iter().fold(Role::all(), |role, p| role.kernel(p, kernel("busy", p)));
                 let args = |n: u32| UniqueArgs::Uniform(vec![100 + n, out.offset(16 * n).get()]);

@@ -1,8 +1,6 @@
 //! A fault of a kernel names the kernel, its program and the line that did it.
 
-mod common;
-
-use common::{empty, kernel, open};
+use crate::common::{empty, kernel, open};
 use tilework_abi::address_map::THREAD_STRIDE;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::insn::{Insn, Unit};

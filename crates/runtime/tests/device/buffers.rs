@@ -1,9 +1,7 @@
 //! Buffers of every kind on the simulated chip: what goes up lies where the buffer says, comes down
 //! again, and leaves everything else alone.
 
-mod common;
-
-use common::{kernel, open, shares};
+use crate::common::{kernel, open, shares};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
@@ -16,7 +14,7 @@ use tilework_runtime::{
     DeviceConfig, Dispatch, Program, Role, Transfers, UniqueArgs,
 };
 
-type Device = common::Device;
+type Device = crate::common::Device;
 
 fn grid(x0: u32, y0: u32, x1: u32, y1: u32) -> CoreRangeSet {
     CoreRangeSet::new([CoreRange::new(CoreCoord::new(x0, y0), CoreCoord::new(x1, y1))]).unwrap()
