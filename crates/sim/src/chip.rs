@@ -398,9 +398,11 @@ impl Chip {
         });
         hub.add(observer);
         let (wants, others, lines, once) = (hub.wants(), hub.others_want(), hub.lines(), hub.sees_counters_once());
+        let gather = hub.takes_lines();
         for node in &mut self.nodes {
             if let AnyNode::Tensix(tile) = node {
                 tile.observe((wants, others), once, &lines, now);
+                tile.gather_lines(gather);
             }
         }
         self.scheduler.observe(wants.has(Wants::ARRIVALS).then(|| Packets::new(&self.grid, wants)));
@@ -415,9 +417,8 @@ impl Chip {
     /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
     pub fn note(&mut self, note: &Note) {
         let now = self.now();
+        self.hand_over(now);
         if let Some(hub) = &mut self.hub {
-            hub.take(self.scheduler.events(), now);
-            hub.hand_over(now);
             hub.note(now, note);
             if let Note::Firmware(_) = note {
                 let boundaries = hub.boundaries();
@@ -448,14 +449,27 @@ impl Chip {
     /// that a fault has stopped, everything.
     pub fn settle_observers(&mut self) {
         let now = if self.fault.is_some() { NEVER } else { self.now() };
-        if let Some(hub) = &mut self.hub {
+        if self.hub.is_some() {
             let events = self.scheduler.events();
             for node in &mut self.nodes {
                 if let AnyNode::Tensix(tile) = node {
                     tile.settle_counts(now.saturating_sub(1), events);
                 }
             }
-            hub.take(self.scheduler.events(), now);
+        }
+        self.hand_over(now);
+    }
+
+    /// Hands over all that has happened before `now`.
+    fn hand_over(&mut self, now: Cycle) {
+        if let Some(hub) = &mut self.hub {
+            let events = self.scheduler.events();
+            for node in &mut self.nodes {
+                if let AnyNode::Tensix(tile) = node {
+                    tile.settle_lines(events);
+                }
+            }
+            hub.take(events);
             hub.hand_over(now);
         }
     }
@@ -463,15 +477,21 @@ impl Chip {
     /// Simulates one window.
     fn step(&mut self, until: Until) -> Result<Step, Fault> {
         let result = self.scheduler.step(&mut self.nodes, until);
+        let now = self.scheduler.now;
+        let is_due = self.hub.as_mut().is_some_and(|hub| {
+            hub.take(self.scheduler.events());
+            hub.is_due()
+        });
+        if is_due {
+            self.hand_over(now);
+        }
         if let Some(hub) = &mut self.hub {
-            let now = self.scheduler.now;
-            hub.take(self.scheduler.events(), now);
             for (node, known) in hub.known() {
                 if let Some(AnyNode::Tensix(tile)) = self.nodes.get_mut(node) {
                     tile.know(&known);
                 }
             }
-            if hub.ends(now) {
+            if hub.ends() {
                 self.ended.get_or_insert(now);
             }
         }

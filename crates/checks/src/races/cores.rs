@@ -8,7 +8,7 @@ use super::{RaceObserver, Register, Tile, words};
 use crate::{Code, Space};
 use tilework_abi::noc::{self, init};
 use tilework_abi::tensix::Processor;
-use tilework_sim::Event;
+use tilework_sim::{Cycle, Event};
 
 impl RaceObserver {
     // ---- what cores do in L1 ----
@@ -71,20 +71,20 @@ impl RaceObserver {
         let flag = conflict.earlier.small.then_some(code);
         self.race(conflict, access, place, Some((tile, c)), flag);
         if flag.is_some() {
-            self.believe(tile, c, word, conflict.earlier);
+            self.believe(tile, c, word, conflict.earlier, event.at);
         }
     }
 
     /// A core may have polled a flag and found it at once: what came with it is learned, so that
     /// not everything that follows is reported too.
-    fn believe(&mut self, tile: usize, c: usize, word: u32, flag: Access) {
+    fn believe(&mut self, tile: usize, c: usize, word: u32, flag: Access, at: Cycle) {
         let Some(of) = self.parts.get(flag.stamp.part as usize).copied() else { return };
         let by = usize::from(flag.by);
-        let told = self
-            .index
-            .get(&of.tile)
-            .and_then(|&other| self.tiles[other].cores.get(by))
-            .map(|core| core.moment(core.stores.count));
+        let other = self.index.get(&of.tile).copied();
+        if let Some(other) = other {
+            self.catch_up_beside(tile, other, at);
+        }
+        let told = other.and_then(|other| self.tiles[other].cores.get(by)).map(|core| core.moment(core.stores.count));
         let Tile { words, cores, .. } = &mut self.tiles[tile];
         if !words.learn_flag(word, &mut cores[c].clock)
             && let Some(told) = told

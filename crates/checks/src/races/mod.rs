@@ -20,6 +20,7 @@
 mod clock;
 mod coprocessor;
 mod cores;
+mod lines;
 mod niu;
 mod registers;
 mod report;
@@ -32,6 +33,7 @@ use crate::numbers::ByNumber;
 use crate::{Checks, Code, Space};
 use clock::{Clock, Moment, Part, Stamp};
 use coprocessor::Done;
+use lines::Pending;
 use niu::Niu;
 use registers::Registers;
 use report::{Owner, PartOf, Reports, Where};
@@ -105,6 +107,10 @@ struct Tile {
     doing: [Vec<Done>; 3],
     /// The thread whose instruction an unpacker starts, and when it passed the wait gate.
     starting: Option<(u8, Cycle)>,
+    /// Lines of L1 that cores have gone through, to be done.
+    lines: Vec<Pending>,
+    /// It is among those that may have some ([`RaceObserver::behind`]).
+    is_behind: bool,
 }
 
 /// Where each tile is among all, by its coordinates, which have six bits each.
@@ -154,6 +160,8 @@ pub struct RaceObserver {
     reserved: Vec<Range<u32>>,
     parts: Vec<PartOf>,
     tiles: Vec<Tile>,
+    /// The tiles that may have lines to be done.
+    behind: Vec<usize>,
     index: Index,
     dram: ByNumber<u8, Shadow>,
     /// What tiles do in the host's memory.
@@ -181,6 +189,7 @@ impl RaceObserver {
             reserved: words::reserved(&WORKER),
             parts: vec![nobody, nobody],
             tiles: Vec::new(),
+            behind: Vec::new(),
             index: Index::default(),
             dram: ByNumber::default(),
             system: Shadow::default(),
@@ -214,6 +223,7 @@ impl RaceObserver {
 
     /// Hands over the races that were found and not told yet, at the end of a run.
     pub fn hand_over(&mut self, checks: &mut Checks) {
+        self.catch_up_all(Cycle::MAX);
         self.reports.hand_over(checks);
     }
 
@@ -244,13 +254,22 @@ impl RaceObserver {
         });
         let (nius, l1, mut words) = (Default::default(), Shadow::default(), Words::default());
         words.reserve(&self.reserved);
-        let (units, registers, doing, starting) = Default::default();
-        self.tiles.push(Tile { xy, cores, nius, l1, words, units, registers, doing, starting });
+        let (units, registers, doing, starting, lines, is_behind) = Default::default();
+        self.tiles.push(Tile { xy, cores, nius, l1, words, units, registers, doing, starting, lines, is_behind });
         self.index.add(xy, self.tiles.len() - 1);
         self.tiles.len() - 1
     }
 
     fn event(&mut self, event: &Event) {
+        if !self.behind.is_empty()
+            && let Spot::Tensix(xy) = event.spot
+            && !matches!(event.what, What::Line(_))
+        {
+            let tile = self.tile(xy);
+            if !self.tiles[tile].lines.is_empty() {
+                self.catch_up(tile, (event.at, event.agent));
+            }
+        }
         match (&event.what, event.spot, event.agent) {
             (What::Leaves(packet), Spot::Pcie, _) => self.host_sends(event, packet),
             (What::Arrives(packet), spot, _) => self.arrives(event.at, spot, packet),
@@ -276,6 +295,7 @@ impl RaceObserver {
             What::Store { addr, bytes, .. } if addr < L1_SIZE => self.store(tile, c, event, addr, bytes),
             What::Store { addr, value, .. } => self.store_register(tile, c, event, addr, value),
             What::Atomic { addr, .. } => self.atomic(tile, c, addr),
+            What::Line(ref line) => self.goes_through(tile, core, event, line),
             What::Pushes => self.pushes(tile, c, event.at),
             What::Fence => {
                 let core = &mut self.tiles[tile].cores[c];
@@ -341,7 +361,12 @@ impl Observer for RaceObserver {
         events.iter().for_each(|event| self.event(event));
     }
 
-    fn reached(&mut self, _at: Cycle) {
+    fn takes_lines(&self) -> bool {
+        true
+    }
+
+    fn reached(&mut self, at: Cycle) {
+        self.catch_up_all(at);
         if self.reports.is_ready()
             && let Some(mut checks) = self.checks.as_ref().and_then(|checks| checks.lock().ok())
         {

@@ -1,10 +1,13 @@
 //! The last accesses to each word of a memory.
 //!
 //! A line of 64 bytes that is only accessed as a whole, as data that the NoC moves is, has one cell
-//! for all its words. Pages exist where something was accessed.
+//! for all its words; so has one through which a core has gone word by word, which keeps what
+//! differs from word to word beside it. Pages exist where something was accessed.
 
-use super::clock::Stamp;
+use super::clock::{Part, Stamp};
 use crate::numbers::ByNumber;
+use std::sync::Arc;
+use tilework_sim::LineAccess;
 
 /// Bytes of a line, of a word, of a page.
 const LINE: u64 = 64;
@@ -106,6 +109,10 @@ struct Line {
     /// A bit for each word that has been accessed by itself since the line was last written as a
     /// whole: [`Line::words`] counts for it.
     divided: u16,
+    /// A core has stored, and has loaded since, all words one after the other: `whole` has its
+    /// accesses to the first one.
+    stored: Option<Arc<LineAccess>>,
+    loaded: Option<Arc<LineAccess>>,
     /// Each word for itself. They stay when they do not count any more: most lines are divided
     /// again and again.
     words: Option<Box<[Cell; WORDS]>>,
@@ -115,18 +122,70 @@ impl Line {
     /// A word by itself.
     #[inline]
     fn word(&mut self, word: usize) -> &mut Cell {
-        let Self { whole, divided, words } = self;
+        let Self { whole, divided, stored, loaded, words } = self;
         let cell = &mut words.get_or_insert_with(Box::default)[word];
         if *divided >> word & 1 == 0 {
             *divided |= 1 << word;
             cell.clone_from(whole);
+            of_word(&mut cell.write, stored.as_deref(), word);
+            of_word(&mut cell.read, loaded.as_deref(), word);
         }
         cell
     }
 
+    /// The last write of a word.
+    fn last_write(&self, word: usize) -> Access {
+        if let Some(words) = self.words.as_ref().filter(|_| self.divided >> word & 1 != 0) {
+            return words[word].write;
+        }
+        let mut write = self.whole.write;
+        of_word(&mut write, self.stored.as_deref(), word);
+        write
+    }
+
+    /// Before all words are accessed at once: what differs between words is kept by word, unless
+    /// all that the line has comes before the access, so that nothing of it is asked for.
+    fn make_even(&mut self, ordered: &impl Fn(Stamp) -> bool) {
+        if self.stored.is_none() && self.loaded.is_none() {
+            return;
+        }
+        let last = Stamp { count: self.whole.write.stamp.count + WORDS as u32 - 1, ..self.whole.write.stamp };
+        let stores = self.stored.is_none() || ordered(last);
+        if !stores || self.loaded.is_some() && !ordered(self.whole.read.stamp) {
+            for word in 0..WORDS {
+                self.word(word);
+            }
+            (self.stored, self.loaded) = (None, None);
+        }
+    }
+
+    /// All words are written, or read, one after the other, from the first one on with `access`:
+    /// says whether nothing else needs to be known than that all that was before comes before.
+    fn access_words(&mut self, access: Access, line: &Arc<LineAccess>, ordered: &impl Fn(Stamp) -> bool) -> bool {
+        let access = Access { mask: ALL, ..access };
+        self.make_even(ordered);
+        let is_new = |other: &Access| other.exists() && !ordered(other.stamp);
+        if line.stores {
+            if self.each(|cell| cell.before_write(&access, ordered)).is_some() {
+                return false;
+            }
+            *self =
+                Self { whole: Cell { write: access, ..Cell::default() }, words: self.words.take(), ..Self::default() };
+            self.stored = Some(Arc::clone(line));
+            return true;
+        }
+        let Self { whole, divided, .. } = self;
+        if *divided != 0 || is_new(&whole.write) || is_new(&whole.read) || !whole.reads.is_empty() {
+            return false;
+        }
+        whole.read = access;
+        self.loaded = Some(Arc::clone(line));
+        true
+    }
+
     /// Does something with each cell that counts, and gives the first result by the order of words.
     fn each<T>(&mut self, mut f: impl FnMut(&mut Cell) -> Option<T>) -> Option<T> {
-        let Self { whole, divided, words } = self;
+        let Self { whole, divided, words, .. } = self;
         let undivided = divided.trailing_ones() as usize;
         let mut first = None;
         let words = words.iter_mut().flat_map(|words| words.iter_mut()).enumerate();
@@ -177,9 +236,10 @@ impl Shadow {
         self.lines(addr, len, |line, at, from, to| {
             let found = if to - from == LINE {
                 let whole = Access { mask: ALL, ..access };
+                line.make_even(ordered);
                 let found = line.each(|cell| cell.before_write(&whole, ordered));
                 line.whole = Cell { write: whole, ..Cell::default() };
-                line.divided = 0;
+                (line.divided, line.stored, line.loaded) = (0, None, None);
                 found
             } else {
                 each_word(line, from, to, |cell, mask| cell.write(Access { mask, ..access }, ordered))
@@ -209,6 +269,9 @@ impl Shadow {
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
             let found = if to - from == LINE {
+                line.make_even(ordered);
+                // All that it had comes before this one.
+                line.loaded = None;
                 line.each(|cell| cell.read(Access { mask: ALL, ..access }, ordered))
             } else {
                 each_word(line, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered))
@@ -218,18 +281,38 @@ impl Shadow {
         first
     }
 
+    /// Records that a core has gone through a line, from its first word on with `access`. Says
+    /// whether it has: only if all earlier accesses come before, and if of each word only the last
+    /// access is kept. A store has the stamp that follows that of the word before.
+    pub(super) fn goes_through(
+        &mut self,
+        access: Access,
+        line: &Arc<LineAccess>,
+        ordered: &impl Fn(Stamp) -> bool,
+    ) -> bool {
+        self.line(line.addr.into()).access_words(access, line, ordered)
+    }
+
     /// The last write of the word at `addr`.
     pub(super) fn last_write(&mut self, addr: u64) -> Access {
-        let line = &mut self.page(addr / PAGE)[(addr % PAGE / LINE) as usize];
-        let word = (addr % LINE / WORD) as usize;
-        let own = line.words.as_ref().filter(|_| line.divided >> word & 1 != 0);
-        own.map_or(line.whole.write, |words| words[word].write)
+        self.line(addr).last_write((addr % LINE / WORD) as usize)
+    }
+
+    /// Whether words of the line at `addr` may last have been written by `part`.
+    pub(super) fn may_be_of(&mut self, addr: u64, part: Part) -> bool {
+        let line = self.line(addr);
+        line.divided != 0 || line.whole.write.stamp.part == part
     }
 
     /// The word at `addr` by itself.
     #[inline]
     fn word(&mut self, addr: u64) -> &mut Cell {
-        self.page(addr / PAGE)[(addr % PAGE / LINE) as usize].word((addr % LINE / WORD) as usize)
+        self.line(addr).word((addr % LINE / WORD) as usize)
+    }
+
+    #[inline]
+    fn line(&mut self, addr: u64) -> &mut Line {
+        &mut self.page(addr / PAGE)[(addr % PAGE / LINE) as usize]
     }
 
     #[inline]
@@ -266,6 +349,18 @@ impl Shadow {
 fn in_word(addr: u64, len: u64) -> Option<u8> {
     let low = addr % WORD;
     (len != 0 && low + len <= WORD).then(|| (ALL << low) & (ALL >> (WORD - low - len)))
+}
+
+/// Of accesses to all words of a line, of which `access` is the first one, that to `word`.
+fn of_word(access: &mut Access, line: Option<&LineAccess>, word: usize) {
+    let Some(line) = line else { return };
+    if line.stores {
+        // One for each store, all of them before this one.
+        access.stamp.count += word as u32;
+        access.started += word as u32;
+    }
+    access.at += u64::from(line.after[word]);
+    access.pc = line.pcs[word];
 }
 
 fn new_page() -> Page {

@@ -90,10 +90,7 @@ impl Chip {
     /// host may be ahead of that.
     pub fn show_past(&mut self) {
         let now = if self.fault.is_some() { Cycle::MAX } else { self.scheduler.now };
-        if let Some(hub) = &mut self.hub {
-            hub.take(self.scheduler.events(), now);
-            hub.hand_over(now);
-        }
+        self.hand_over(now);
     }
 
     /// Runs one window, and not up to `stop`. Everything before `stop` has happened when it says

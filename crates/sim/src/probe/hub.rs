@@ -79,6 +79,13 @@ impl Hub {
         others.fold(Wants::NOTHING, |all, (_, observer)| all | observer.wants())
     }
 
+    /// Whether all others that want accesses take lines.
+    pub(crate) fn takes_lines(&self) -> bool {
+        let others = self.observers.iter().enumerate().filter(|(number, _)| Some(*number) != self.knows);
+        let mut others = others.filter(|(_, observer)| observer.wants().has(Wants::ACCESSES)).peekable();
+        others.peek().is_some() && others.all(|(_, observer)| observer.takes_lines())
+    }
+
     /// Whether that one needs to see only some loads of counters.
     pub(crate) fn sees_counters_once(&self) -> bool {
         self.knows.is_some_and(|knows| self.observers[knows].sees_counters_once())
@@ -106,24 +113,22 @@ impl Hub {
     }
 
     /// Takes events of nodes.
-    pub(crate) fn take(&mut self, events: &mut Vec<Event>, now: Cycle) {
+    pub(crate) fn take(&mut self, events: &mut Vec<Event>) {
         match self.pending.is_empty() {
             true => std::mem::swap(&mut self.pending, events),
             false => self.pending.append(events),
         }
-        if self.pending.len() > self.limit {
-            self.hand_over(now);
-            // What lies ahead of the clock is not sorted again and again.
-            self.limit = BATCH + 2 * self.pending.len();
-        }
+    }
+
+    /// Whether events are to be handed over at the end of this window: there are many, or an
+    /// observer may end the run.
+    pub(crate) fn is_due(&self) -> bool {
+        self.judged || self.pending.len() > self.limit
     }
 
     /// Whether an observer ends the run, at the end of a window. Whether it does so depends on what
-    /// happened before `now` alone, and windows do not depend on threads.
-    pub(crate) fn ends(&mut self, now: Cycle) -> bool {
-        if self.judged {
-            self.hand_over(now);
-        }
+    /// happened before that alone, and windows do not depend on threads.
+    pub(crate) fn ends(&self) -> bool {
         self.judged && self.observers.iter().any(|observer| observer.ends())
     }
 
@@ -132,7 +137,7 @@ impl Hub {
         self.observers.iter_mut().for_each(|observer| observer.note(at, note));
     }
 
-    /// Hands over all events before cycle `now`.
+    /// Hands over all events before cycle `now`. Tiles have told all that they have recorded.
     pub(crate) fn hand_over(&mut self, now: Cycle) {
         self.sort();
         let Self { pending, order, observers, .. } = self;
@@ -151,6 +156,8 @@ impl Hub {
             ahead.iter().map(|&place| std::mem::replace(&mut self.pending[place as usize], TAKEN)).collect();
         self.pending.clear();
         self.pending.extend(stays);
+        // It is not sorted again and again.
+        self.limit = BATCH + 2 * self.pending.len();
     }
 
     /// Finds the order of the events that are pending. They stay where they are: they are large.

@@ -15,6 +15,7 @@ mod event;
 mod filter;
 mod gates;
 mod hub;
+mod lines;
 mod packets;
 mod recorder;
 
@@ -23,6 +24,7 @@ pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, Reque
 pub use filter::Known;
 pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
+pub use lines::LineAccess;
 pub(crate) use packets::Packets;
 pub(crate) use recorder::{Loaded, Recorder, Stored};
 
@@ -99,6 +101,11 @@ pub trait Observer: Send {
     fn sees_counters_once(&self) -> bool {
         false
     }
+    /// Whether it takes accesses that are known as lines ([`What::Line`]), asked once. They are told
+    /// so when everybody takes them who sees accesses that are known.
+    fn takes_lines(&self) -> bool {
+        false
+    }
     /// Hands over what it has come to know; asked of the first observer that wants accesses.
     fn known(&mut self) -> Vec<Known> {
         Vec::new()
@@ -148,6 +155,9 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn sees_counters_once(&self) -> bool {
         self.lock().is_ok_and(|observer| observer.sees_counters_once())
+    }
+    fn takes_lines(&self) -> bool {
+        self.lock().is_ok_and(|observer| observer.takes_lines())
     }
     fn known(&mut self) -> Vec<Known> {
         self.lock().map_or(Vec::new(), |mut observer| observer.known())

@@ -3,6 +3,7 @@
 use super::counts::Counts;
 use super::filter::Filter;
 use super::gates::Gates;
+use super::lines::Lines;
 use super::{Agent, Event, Request, Spot, Unit, Wants, What};
 use crate::Cycle;
 use std::ops::Range;
@@ -53,6 +54,8 @@ pub(crate) struct Recorder {
     /// Of counters of NIUs only the first load since a request was started need be seen: those that
     /// each core has loaded since then, a bit each.
     counters: Option<Box<[[u64; 2]; 5]>>,
+    /// The lines that cores go through, when they are told as such.
+    lines: Option<Box<Lines>>,
     /// Where the last event of each unit's work is among [`Recorder::events`].
     working: Vec<(Unit, usize)>,
     /// Of the coprocessor, when what orders it is recorded.
@@ -72,6 +75,7 @@ impl Recorder {
             others: Wants::NOTHING,
             leaves_out: false,
             counters: None,
+            lines: None,
             working: Vec::new(),
             gates: None,
         }
@@ -120,6 +124,19 @@ impl Recorder {
         self.counters = once.then(Box::default);
     }
 
+    /// From now on lines of accesses that are known are told as such, or not.
+    pub(crate) fn gather_lines(&mut self, gather: bool) {
+        self.close_lines();
+        self.lines = gather.then(|| Box::new(Lines::new(self.spot)));
+    }
+
+    /// Tells the lines that cores are going through as far as they have come.
+    pub(crate) fn close_lines(&mut self) {
+        if let Some(lines) = &mut self.lines {
+            lines.close_all(&mut self.events);
+        }
+    }
+
     /// A request is started.
     pub(crate) fn request(&mut self, at: Cycle, agent: Agent, pc: u32, request: Box<Request>) {
         let noc = usize::from(request.noc & 1);
@@ -144,6 +161,9 @@ impl Recorder {
     /// Records an event.
     #[inline]
     pub(crate) fn record(&mut self, at: Cycle, agent: Agent, pc: u32, what: What) {
+        if let (Some(lines), Agent::Core(core)) = (&mut self.lines, agent) {
+            lines.close(core, &mut self.events);
+        }
         self.events.push(Event { at, spot: self.spot, agent, pc, known: false, what });
     }
 
@@ -221,6 +241,12 @@ impl Recorder {
     /// Records an access of a core behind what must be told before it.
     pub(crate) fn record_access(&mut self, core: Processor, at: Cycle, pc: u32, known: bool, what: What) {
         let (agent, spot, events) = (Agent::Core(core), self.spot, &mut self.events);
+        if let Some(lines) = &mut self.lines {
+            if known && self.loads.is_empty() && lines.take(core, at, pc, &what, events) {
+                return;
+            }
+            lines.close(core, events);
+        }
         if let What::Load { addr, .. } | What::Store { addr, .. } | What::Atomic { addr, .. } = what
             && addr < L1_SIZE
             && !known

@@ -254,6 +254,21 @@ impl Tile {
         }
     }
 
+    /// Lines of accesses that are known are told as such from now on, or not.
+    pub(crate) fn gather_lines(&mut self, gather: bool) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.gather_lines(gather);
+        }
+    }
+
+    /// Hands over the lines that cores are going through.
+    pub(crate) fn settle_lines(&mut self, events: &mut Vec<crate::Event>) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.close_lines();
+            recorder.hand_over(events);
+        }
+    }
+
     /// Hands over what was recorded.
     fn hand_over(&mut self, out: &mut Outbox) {
         if let Some(recorder) = &mut self.shared.fabric.recorder {

@@ -1,0 +1,267 @@
+//! Lines of L1 that a core has gone through word by word.
+//!
+//! Such a line is told as soon as its first word is accessed and done later: when something else
+//! happens on its tile, or all of that cycle is known. If nothing came between its words, nobody
+//! had accessed the line who is not known to its core, and none of its words tells anything, the
+//! order of its accesses among those of others does not matter, and it is done as a whole.
+//! Otherwise its words are done one by one, in the order of cycles: what is found is the same.
+
+use super::clock::Stamp;
+use super::shadow::Access;
+use super::{RaceObserver, Tile};
+use std::sync::Arc;
+use tilework_abi::tensix::Processor;
+use tilework_sim::{Agent, Cycle, Event, LineAccess};
+
+/// Words of a line.
+pub(super) const WORDS: u32 = 16;
+/// The last of them.
+const LAST: usize = WORDS as usize - 1;
+
+/// The first agent of a tile.
+const FIRST: Agent = Agent::Niu(0);
+
+/// A line that is not done yet.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    core: Processor,
+    event: Event,
+    line: Arc<LineAccess>,
+    /// The words that are done.
+    done: usize,
+}
+
+impl Pending {
+    /// When a word is accessed, in the order of events of a tile.
+    fn when(&self, word: usize) -> (Cycle, Agent) {
+        (self.event.at + u64::from(self.line.after[word]), Agent::Core(self.core))
+    }
+}
+
+impl RaceObserver {
+    /// A core goes through a line.
+    pub(super) fn goes_through(&mut self, tile: usize, core: Processor, event: &Event, line: &Arc<LineAccess>) {
+        let Tile { lines, is_behind, .. } = &mut self.tiles[tile];
+        if !std::mem::replace(is_behind, true) {
+            self.behind.push(tile);
+        }
+        lines.push(Pending { core, event: event.clone(), line: Arc::clone(line), done: 0 });
+    }
+
+    /// Does what all tiles' cores have done in lines before this cycle.
+    pub(super) fn catch_up_all(&mut self, at: Cycle) {
+        for tile in std::mem::take(&mut self.behind) {
+            self.catch_up(tile, (at, FIRST));
+            let Tile { lines, is_behind, .. } = &mut self.tiles[tile];
+            *is_behind = !lines.is_empty();
+            if *is_behind {
+                self.behind.push(tile);
+            }
+        }
+    }
+
+    /// Does what the cores of a tile have done in lines before somebody does something else there.
+    pub(super) fn catch_up(&mut self, tile: usize, before: (Cycle, Agent)) {
+        let mut lines = std::mem::take(&mut self.tiles[tile].lines);
+        let over = lines.iter().all(|line| line.done == 0 && line.when(LAST) < before);
+        let mut whole = 0;
+        if over && !meet(&lines) {
+            whole = lines.iter().take_while(|line| self.does_whole(tile, line)).count();
+        }
+        lines.drain(..whole);
+        while let Some(next) = lines.iter_mut().min_by_key(|line| line.when(line.done))
+            && next.when(next.done) < before
+        {
+            let word = next.done;
+            next.done += 1;
+            let (core, event) = (next.core, next.line.event(&next.event, word));
+            lines.retain(|line| line.done < WORDS as usize);
+            self.core(tile, core, &event, &event.what);
+        }
+        self.tiles[tile].lines = lines;
+    }
+
+    /// Does what the cores of `other` have done in lines before an event of `tile`.
+    pub(super) fn catch_up_beside(&mut self, tile: usize, other: usize, at: Cycle) {
+        // In a cycle tiles come in the order of their columns, then of their rows.
+        let place = |tile: usize| (self.tiles[tile].xy.x, self.tiles[tile].xy.y);
+        let until = at + u64::from(place(other) < place(tile));
+        if other != tile {
+            self.catch_up(other, (until, FIRST));
+        }
+    }
+
+    /// Does a line as a whole; says whether that is right.
+    fn does_whole(&mut self, tile: usize, pending: &Pending) -> bool {
+        let Pending { core: by, event, line, .. } = pending;
+        let Tile { cores, words, l1, .. } = &mut self.tiles[tile];
+        let core = &mut cores[by.index()];
+        if words.any(&(line.addr..line.addr + 4 * WORDS)) {
+            return false;
+        }
+        let access = Access {
+            pc: line.pcs[0],
+            by: by.index() as u8,
+            small: true,
+            started: core.own.count + 1,
+            at: event.at,
+            ..Access::default()
+        };
+        if line.stores {
+            let first = Stamp { count: core.stores.count + 1, ..core.stores };
+            let access = Access { stamp: first, ..access };
+            if !l1.goes_through(access, line, &|stamp| core.knows(stamp)) {
+                return false;
+            }
+            core.own.count += WORDS;
+            core.stores.count += WORDS;
+            return true;
+        }
+        // What a load of a core's own stores tells depends on the word.
+        let looks = line.cached != u16::MAX;
+        let arrives = looks && core.arrived < core.stores.count && l1.may_be_of(line.addr.into(), core.stores.part);
+        if core.fenced || core.last_load == (line.pcs[0], line.addr) || arrives {
+            return false;
+        }
+        if !l1.goes_through(Access { stamp: core.access(), ..access }, line, &|stamp| core.knows(stamp)) {
+            return false;
+        }
+        core.last_load = (line.pcs[LAST], line.addr + 4 * (WORDS - 1));
+        if looks {
+            core.arrived = core.arrived.max(core.emitted);
+        }
+        true
+    }
+}
+
+/// Whether two cores have gone through one line.
+fn meet(lines: &[Pending]) -> bool {
+    let differ = |a: &Pending, b: &Pending| a.core != b.core && a.line.addr == b.line.addr;
+    lines.iter().enumerate().any(|(at, line)| lines[..at].iter().any(|other| differ(line, other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Checks, Policy, Word};
+    use tilework_abi::board::Board;
+    use tilework_abi::noc::NocXy;
+    use tilework_rng::SplitMix64;
+    use tilework_sim::{Observer, Spot, What};
+
+    const CORES: [Processor; 3] = [Processor::Brisc, Processor::Ncrisc, Processor::Trisc0];
+    /// Lines of data, and words that may be flags.
+    const DATA: u32 = 0x2_0000;
+    const FLAGS: u32 = 0x3_0000;
+
+    struct Random(SplitMix64);
+
+    impl Random {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0.bits() % end
+        }
+    }
+
+    fn event(core: Processor, at: Cycle, what: What) -> Event {
+        let spot = Spot::Tensix(NocXy::new(1, 2));
+        Event { at, spot, agent: Agent::Core(core), pc: at as u32 % 7 * 4 + 0x4000, known: true, what }
+    }
+
+    fn load(addr: u32) -> What {
+        What::Load { addr, bytes: 4, value: 0, cached: !addr.is_multiple_of(16) }
+    }
+
+    fn store(addr: u32) -> What {
+        What::Store { addr, bytes: 4, value: 0 }
+    }
+
+    /// What a core does: passes over lines, and accesses to single words.
+    fn random_steps(random: &mut Random) -> Vec<Vec<What>> {
+        let step = |random: &mut Random| {
+            let (line, other) = (DATA + 64 * random.below(3) as u32, DATA + 64 * random.below(3) as u32);
+            let word = FLAGS + 4 * random.below(2) as u32;
+            match random.below(12) {
+                0..=2 => (0..WORDS).map(|word| load(line + 4 * word)).collect(),
+                3..=4 => (0..WORDS).map(|word| store(line + 4 * word)).collect(),
+                5..=6 => (0..WORDS).flat_map(|word| [load(line + 4 * word), store(other + 4 * word)]).collect(),
+                7 => vec![load(line + 4 * random.below(16) as u32)],
+                8 => vec![store(line + 4 * random.below(16) as u32)],
+                9 => vec![What::Fence],
+                10 => vec![load(word)],
+                _ => vec![store(word)],
+            }
+        };
+        (0..random.below(12) + 1).map(|_| step(random)).collect()
+    }
+
+    /// The events of a pass over lines, told as lines.
+    fn as_lines(events: &[Event]) -> Vec<Event> {
+        let mut told = Vec::new();
+        for stores in [false, true] {
+            let of: Vec<&Event> =
+                events.iter().filter(|event| matches!(event.what, What::Store { .. }) == stores).collect();
+            let Some(first) = of.first() else { continue };
+            let mut line = LineAccess { stores, ..LineAccess::default() };
+            for (word, event) in of.iter().enumerate() {
+                line.after[word] = (event.at - first.at) as u32;
+                line.pcs[word] = event.pc;
+                match event.what {
+                    What::Load { addr, cached, .. } => {
+                        line.addr = addr & !63;
+                        line.cached |= u16::from(cached) << word;
+                    }
+                    What::Store { addr, .. } => line.addr = addr & !63,
+                    _ => unreachable!(),
+                }
+            }
+            told.push(Event { what: What::Line(Arc::new(line)), ..(*first).clone() });
+        }
+        told
+    }
+
+    /// What is found, in the order in which it is told.
+    fn found(mut events: Vec<Event>, random: &mut Random) -> Vec<String> {
+        events.sort_by_key(|event| (event.at, event.agent));
+        let mut observer = RaceObserver::new(Board::P100);
+        let mut rest = &events[..];
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at((random.below(20) as usize + 1).min(rest.len()));
+            observer.events(now);
+            // All that comes before the next event is known.
+            observer.reached(later.first().map_or(Cycle::MAX, |event| event.at));
+            rest = later;
+        }
+        let mut checks = Checks::new(Policy::new(&[Word::Races], Vec::new()).unwrap());
+        observer.hand_over(&mut checks);
+        checks.findings().iter().map(|finding| format!("{finding:?}")).collect()
+    }
+
+    #[test]
+    fn lines_find_what_their_words_find() {
+        let (mut races, mut clean) = (0, 0);
+        for seed in 0..3000 {
+            let random = &mut Random(SplitMix64::new(seed));
+            let cores = random.below(3) as usize + 1;
+            let (mut words, mut lines) = (Vec::new(), Vec::new());
+            for &core in &CORES[..cores] {
+                let mut at = random.below(400);
+                for step in random_steps(random) {
+                    let slow = random.below(4) + 1;
+                    let each = |what| {
+                        at += 1 + random.below(slow);
+                        event(core, at, what)
+                    };
+                    let events: Vec<Event> = step.into_iter().map(each).collect();
+                    let is_pass = events.len() >= WORDS as usize;
+                    lines.extend(if is_pass { as_lines(&events) } else { events.clone() });
+                    words.extend(events);
+                }
+            }
+            let one_by_one = found(words, random);
+            assert_eq!(found(lines, random), one_by_one, "seed {seed}");
+            races += usize::from(!one_by_one.is_empty());
+            clean += usize::from(one_by_one.is_empty());
+        }
+        assert!(races > 500 && clean > 500, "{races} with races, {clean} without");
+    }
+}

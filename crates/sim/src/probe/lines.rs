@@ -1,0 +1,242 @@
+//! Lines of L1 that a core loads or stores word by word, told as one event each.
+//!
+//! A loop that goes through memory makes an event of each word, and most of them are only kept in
+//! case somebody else accesses the word too. Of accesses that are known
+//! ([`Known`](super::Known)) a tile gathers those of one core that go through a line from its first
+//! word to its last. Whatever else is recorded of the core comes after them: a line that is not
+//! complete then is told word by word. So an observer of lines sees the same accesses with the same
+//! cycles, those of a line as soon as its first one.
+
+use super::{Agent, Event, Spot, What};
+use crate::Cycle;
+use std::sync::Arc;
+use tilework_abi::tensix::Processor;
+
+/// Words of a line, bytes of one, bytes of a line.
+const WORDS: usize = 16;
+const WORD: u32 = 4;
+const LINE: u32 = WORDS as u32 * WORD;
+
+/// All words of a line of 64 bytes of L1, which one core has loaded or stored one after the other.
+/// Of the same core nothing else was recorded meanwhile but other lines.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LineAccess {
+    /// They are stored, otherwise loaded.
+    pub stores: bool,
+    /// The first byte.
+    pub addr: u32,
+    /// Which words were read from the core's own copy, a bit each.
+    pub cached: u16,
+    /// How many cycles after the event each was accessed.
+    pub after: [u32; WORDS],
+    /// The instructions.
+    pub pcs: [u32; WORDS],
+    /// The values.
+    pub values: [u32; WORDS],
+}
+
+impl LineAccess {
+    /// What was done to word `word`: a load or a store.
+    pub fn what(&self, word: usize) -> What {
+        let (addr, value) = (self.addr + WORD * word as u32, self.values[word]);
+        match self.stores {
+            true => What::Store { addr, bytes: 4, value },
+            false => What::Load { addr, bytes: 4, value, cached: self.cached >> word & 1 != 0 },
+        }
+    }
+
+    /// The access to word `word` as an event of its own, of a line that was told by `event`.
+    pub fn event(&self, event: &Event, word: usize) -> Event {
+        Event { at: event.at + u64::from(self.after[word]), pc: self.pcs[word], what: self.what(word), ..*event }
+    }
+}
+
+/// A line that is being gone through.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    first: Cycle,
+    /// How many words have been accessed; zero: there is none.
+    words: usize,
+    line: LineAccess,
+}
+
+impl Open {
+    fn has(&self, addr: u32) -> bool {
+        addr.checked_sub(self.line.addr).is_some_and(|offset| offset < WORD * self.words as u32)
+    }
+
+    fn continues(&self, at: Cycle, addr: u32) -> bool {
+        self.words != 0 && addr == self.line.addr + WORD * self.words as u32 && u32::try_from(at - self.first).is_ok()
+    }
+
+    /// Tells it: as a whole if it is complete.
+    fn close(&mut self, (spot, agent): (Spot, Agent), events: &mut Vec<Event>) {
+        let words = std::mem::take(&mut self.words);
+        let told = |at, pc, what| Event { at, spot, agent, pc, known: true, what };
+        if words == WORDS {
+            events.push(told(self.first, self.line.pcs[0], What::Line(Arc::new(self.line.clone()))));
+            return;
+        }
+        for word in 0..words {
+            let at = self.first + u64::from(self.line.after[word]);
+            events.push(told(at, self.line.pcs[word], self.line.what(word)));
+        }
+    }
+}
+
+/// The lines that a core is going through.
+#[derive(Clone, Debug, Default)]
+struct OfCore {
+    loads: Open,
+    stores: Open,
+}
+
+/// The lines that the cores of a tile are going through.
+#[derive(Clone, Debug)]
+pub(super) struct Lines {
+    spot: Spot,
+    cores: [OfCore; 5],
+}
+
+impl Lines {
+    pub(super) fn new(spot: Spot) -> Self {
+        Self { spot, cores: Default::default() }
+    }
+
+    /// Takes an access of `core` that is known; says whether it need not be told by itself.
+    pub(super) fn take(&mut self, core: Processor, at: Cycle, pc: u32, what: &What, events: &mut Vec<Event>) -> bool {
+        let (stores, addr, value, cached) = match *what {
+            What::Load { addr, bytes: 4, value, cached } => (false, addr, value, cached),
+            What::Store { addr, bytes: 4, value } => (true, addr, value, false),
+            _ => return false,
+        };
+        let OfCore { loads, stores: stored } = &mut self.cores[core.index()];
+        let (own, other) = if stores { (stored, loads) } else { (loads, stored) };
+        let from = (self.spot, Agent::Core(core));
+        let continues = own.continues(at, addr);
+        if !continues {
+            own.close(from, events);
+        }
+        // Of a word that is in a line of the other kind, too, that access must come first.
+        let first = if continues { own.first } else { at };
+        if other.has(addr) && other.first >= first {
+            own.close(from, events);
+            other.close(from, events);
+        }
+        if own.words == 0 {
+            if !addr.is_multiple_of(LINE) {
+                return false;
+            }
+            (own.first, own.line.stores, own.line.addr, own.line.cached) = (at, stores, addr, 0);
+        }
+        let word = own.words;
+        own.line.cached |= u16::from(cached) << word;
+        // Checked when it continues.
+        own.line.after[word] = (at - own.first) as u32;
+        own.line.pcs[word] = pc;
+        own.line.values[word] = value;
+        own.words += 1;
+        if own.words == WORDS {
+            own.close(from, events);
+        }
+        true
+    }
+
+    /// Something else is recorded of a core.
+    pub(super) fn close(&mut self, core: Processor, events: &mut Vec<Event>) {
+        let OfCore { loads, stores } = &mut self.cores[core.index()];
+        loads.close((self.spot, Agent::Core(core)), events);
+        stores.close((self.spot, Agent::Core(core)), events);
+    }
+
+    /// What has been recorded so far is to be told.
+    pub(super) fn close_all(&mut self, events: &mut Vec<Event>) {
+        Processor::ALL.into_iter().for_each(|core| self.close(core, events));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilework_abi::noc::NocXy;
+
+    const CORE: Processor = Processor::Ncrisc;
+
+    fn load(addr: u32) -> What {
+        What::Load { addr, bytes: 4, value: addr, cached: !addr.is_multiple_of(16) }
+    }
+
+    fn store(addr: u32) -> What {
+        What::Store { addr, bytes: 4, value: addr }
+    }
+
+    /// What is told of these accesses, one a cycle, in the order of cycles; line accesses are told
+    /// word by word. And how many lines there were.
+    fn told(accesses: &[What]) -> (Vec<(Cycle, What)>, usize) {
+        let spot = Spot::Tensix(NocXy::new(1, 2));
+        let (mut lines, mut events) = (Lines::new(spot), Vec::new());
+        for (at, what) in (100..).zip(accesses) {
+            if !lines.take(CORE, at, at as u32, what, &mut events) {
+                lines.close(CORE, &mut events);
+                let agent = Agent::Core(CORE);
+                events.push(Event { at, spot, agent, pc: at as u32, known: true, what: what.clone() });
+            }
+        }
+        lines.close_all(&mut events);
+        let mut all = Vec::new();
+        let mut whole = 0;
+        for event in &events {
+            match &event.what {
+                What::Line(line) => {
+                    whole += 1;
+                    all.extend((0..WORDS).map(|word| line.event(event, word)));
+                }
+                _ => all.push(event.clone()),
+            }
+        }
+        all.sort_by_key(|event| event.at);
+        assert!(all.iter().all(|event| event.pc == event.at as u32 && event.known));
+        (all.into_iter().map(|event| (event.at, event.what)).collect(), whole)
+    }
+
+    /// The accesses as they were, and so many lines.
+    fn check(accesses: &[What], lines: usize) {
+        let (all, whole) = told(accesses);
+        assert_eq!(all, (100..).zip(accesses.iter().cloned()).collect::<Vec<_>>());
+        assert_eq!(whole, lines);
+    }
+
+    #[test]
+    fn a_loop_through_memory_makes_a_line_each_of_loads_and_of_stores() {
+        let both: Vec<What> = (0..48).flat_map(|word| [load(0x1000 + 4 * word), store(0x1000 + 4 * word)]).collect();
+        check(&both, 6);
+        let apart: Vec<What> = (0..32).flat_map(|word| [load(0x1000 + 4 * word), store(0x2000 + 4 * word)]).collect();
+        check(&apart, 4);
+    }
+
+    #[test]
+    fn what_is_not_a_whole_line_is_told_word_by_word() {
+        let from = |first: u32, words| (0..words).map(move |word| load(first + 4 * word)).collect::<Vec<_>>();
+        check(&from(0x1000, 15), 0);
+        check(&from(0x1004, 20), 0);
+        check(&from(0x1004, 40), 1);
+        let bytes: Vec<What> =
+            (0..64).map(|byte| What::Load { addr: 0x1000 + byte, bytes: 1, value: 0, cached: false }).collect();
+        check(&bytes, 0);
+        let mut jumps = from(0x1000, 10);
+        jumps.extend(from(0x1000, 16));
+        check(&jumps, 1);
+        check(&[from(0x1000, 8), vec![What::Fence], from(0x1020, 8)].concat(), 0);
+    }
+
+    #[test]
+    fn a_word_that_is_stored_first_is_not_told_to_be_loaded_first() {
+        let after: Vec<What> = (0..16).flat_map(|word| [store(0x1000 + 4 * word), load(0x1000 + 4 * word)]).collect();
+        check(&after, 2);
+        // The line of loads has begun before the word was stored that it comes to now.
+        let mut crossed: Vec<What> = (0..8).map(|word| load(0x1000 + 4 * word)).collect();
+        crossed.extend((0..9).map(|word| store(0x1000 + 4 * word)));
+        crossed.extend((8..16).map(|word| load(0x1000 + 4 * word)));
+        check(&crossed, 0);
+    }
+}
