@@ -1,17 +1,17 @@
 //! Lines of L1 that a core has gone through word by word.
 //!
 //! Such a line is told as soon as its first word is accessed and done later: when something else
-//! happens on its tile, or all of that cycle is known. If nothing came between its words, nobody
-//! had accessed the line who is not known to its core, and none of its words tells anything, the
-//! order of its accesses among those of others does not matter, and it is done as a whole.
-//! Otherwise its words are done one by one, in the order of cycles: what is found is the same.
+//! happens on its tile, or all before some cycle is known. If nothing came between its words, its
+//! core knows of all earlier accesses to it, and none of its words tells anything, the order of its
+//! accesses among those of others does not matter, and it is done as a whole. Otherwise its words
+//! are done one by one, in the order of cycles: what is found is the same.
 
 use super::clock::Stamp;
 use super::shadow::Access;
-use super::{RaceObserver, Tile};
+use super::{Core, RaceObserver, Tile};
 use std::sync::Arc;
 use tilework_abi::tensix::Processor;
-use tilework_sim::{Agent, Cycle, Event, LineAccess};
+use tilework_sim::{Agent, Cycle, Event, LineAccess, PacketKind, What};
 
 /// Words of a line.
 pub(super) const WORDS: u32 = 16;
@@ -29,6 +29,8 @@ pub(super) struct Pending {
     line: Arc<LineAccess>,
     /// The words that are done.
     done: usize,
+    /// It is done as a whole.
+    is_whole: bool,
 }
 
 impl Pending {
@@ -45,7 +47,19 @@ impl RaceObserver {
         if !std::mem::replace(is_behind, true) {
             self.behind.push(tile);
         }
-        lines.push(Pending { core, event: event.clone(), line: Arc::clone(line), done: 0 });
+        lines.push(Pending { core, event: event.clone(), line: Arc::clone(line), done: 0, is_whole: false });
+    }
+
+    /// Whether an event of a tile may change, or ask for, anything of its cores or its L1.
+    pub(super) fn matters(what: &What) -> bool {
+        match what {
+            What::Line(_) | What::Holds { .. } | What::Leaves(_) => false,
+            What::Arrives(packet) => {
+                let asks = [PacketKind::ReadRequest, PacketKind::WriteRequest, PacketKind::AtomicRequest];
+                asks.contains(&packet.kind)
+            }
+            _ => true,
+        }
     }
 
     /// Does what all tiles' cores have done in lines before this cycle.
@@ -63,20 +77,22 @@ impl RaceObserver {
     /// Does what the cores of a tile have done in lines before somebody does something else there.
     pub(super) fn catch_up(&mut self, tile: usize, before: (Cycle, Agent)) {
         let mut lines = std::mem::take(&mut self.tiles[tile].lines);
-        let over = lines.iter().all(|line| line.done == 0 && line.when(LAST) < before);
-        let mut whole = 0;
-        if over && !meet(&lines) {
-            whole = lines.iter().take_while(|line| self.does_whole(tile, line)).count();
+        let whole = self.whole(tile, &lines, before);
+        for (place, line) in lines.iter_mut().enumerate().take(u64::BITS as usize) {
+            line.is_whole = whole >> place & 1 != 0;
         }
-        lines.drain(..whole);
         while let Some(next) = lines.iter_mut().min_by_key(|line| line.when(line.done))
             && next.when(next.done) < before
         {
-            let word = next.done;
-            next.done += 1;
-            let (core, event) = (next.core, next.line.event(&next.event, word));
+            if next.is_whole {
+                next.done = WORDS as usize;
+                self.do_whole(tile, next);
+            } else {
+                let (core, event) = (next.core, next.line.event(&next.event, next.done));
+                next.done += 1;
+                self.core(tile, core, &event, &event.what);
+            }
             lines.retain(|line| line.done < WORDS as usize);
-            self.core(tile, core, &event, &event.what);
         }
         self.tiles[tile].lines = lines;
     }
@@ -91,46 +107,84 @@ impl RaceObserver {
         }
     }
 
-    /// Does a line as a whole; says whether that is right.
-    fn does_whole(&mut self, tile: usize, pending: &Pending) -> bool {
-        let Pending { core: by, event, line, .. } = pending;
-        let Tile { cores, words, l1, .. } = &mut self.tiles[tile];
-        let core = &mut cores[by.index()];
-        if words.any(&(line.addr..line.addr + 4 * WORDS)) {
-            return false;
+    /// Which of these lines are done as a whole, a bit each: those that may be, unless one that is
+    /// done by words is gone through at the same time. Somebody may then be told of a part of it.
+    fn whole(&mut self, tile: usize, lines: &[Pending], before: (Cycle, Agent)) -> u64 {
+        if meet(lines) {
+            return 0;
         }
-        let access = Access {
+        let mut whole = 0;
+        for (place, line) in lines.iter().enumerate().take(u64::BITS as usize) {
+            let is_over = line.done == 0 && line.when(LAST) < before;
+            // What loads show of a line of stores before them depends on the word.
+            let stored = |other: &Pending| other.line.stores && other.line.addr == line.line.addr;
+            let may_be =
+                is_over && (line.line.stores || !lines[..place].iter().any(stored)) && self.may_be_whole(tile, line);
+            whole |= u64::from(may_be) << place;
+        }
+        let is_whole = |whole: u64, place: usize| place < u64::BITS as usize && whole >> place & 1 != 0;
+        loop {
+            let by_word = |line: &Pending| {
+                let mut others = lines.iter().enumerate().filter(|(place, _)| !is_whole(whole, *place));
+                others.any(|(_, other)| line.when(0).0 <= other.when(LAST).0 && other.when(0).0 <= line.when(LAST).0)
+            };
+            let places = (0..lines.len()).filter(|&place| is_whole(whole, place) && by_word(&lines[place]));
+            let less = places.fold(whole, |less, place| less & !(1 << place));
+            if less == whole {
+                return whole;
+            }
+            whole = less;
+        }
+    }
+
+    /// The access to the first word of a line.
+    fn first(core: &Core, Pending { core: by, event, line, .. }: &Pending) -> Access {
+        let stores = Stamp { count: core.stores.count + 1, ..core.stores };
+        Access {
+            stamp: if line.stores { stores } else { core.access() },
             pc: line.pcs[0],
             by: by.index() as u8,
             small: true,
             started: core.own.count + 1,
             at: event.at,
             ..Access::default()
-        };
-        if line.stores {
-            let first = Stamp { count: core.stores.count + 1, ..core.stores };
-            let access = Access { stamp: first, ..access };
-            if !l1.goes_through(access, line, &|stamp| core.knows(stamp)) {
+        }
+    }
+
+    /// Whether a line may be done as a whole.
+    fn may_be_whole(&mut self, tile: usize, pending: &Pending) -> bool {
+        let Pending { core, line, .. } = pending;
+        let Tile { cores, words, l1, .. } = &mut self.tiles[tile];
+        let core = &cores[core.index()];
+        if words.any(&(line.addr..line.addr + 4 * WORDS)) {
+            return false;
+        }
+        if !line.stores {
+            // What a load of a core's own stores tells depends on the word.
+            let looks = line.cached != u16::MAX && core.arrived < core.stores.count;
+            let arrives = looks && l1.may_be_of(line.addr.into(), core.stores.part);
+            if core.fenced || core.last_load == (line.pcs[0], line.addr) || arrives {
                 return false;
             }
+        }
+        l1.may_go_through(Self::first(core, pending), line, &|stamp| core.knows(stamp))
+    }
+
+    /// Does a line that may be done as a whole.
+    fn do_whole(&mut self, tile: usize, pending: &Pending) {
+        let Pending { core, line, .. } = pending;
+        let Tile { cores, l1, .. } = &mut self.tiles[tile];
+        let core = &mut cores[core.index()];
+        l1.goes_through(Self::first(core, pending), line);
+        if line.stores {
             core.own.count += WORDS;
             core.stores.count += WORDS;
-            return true;
-        }
-        // What a load of a core's own stores tells depends on the word.
-        let looks = line.cached != u16::MAX;
-        let arrives = looks && core.arrived < core.stores.count && l1.may_be_of(line.addr.into(), core.stores.part);
-        if core.fenced || core.last_load == (line.pcs[0], line.addr) || arrives {
-            return false;
-        }
-        if !l1.goes_through(Access { stamp: core.access(), ..access }, line, &|stamp| core.knows(stamp)) {
-            return false;
+            return;
         }
         core.last_load = (line.pcs[LAST], line.addr + 4 * (WORDS - 1));
-        if looks {
+        if line.cached != u16::MAX {
             core.arrived = core.arrived.max(core.emitted);
         }
-        true
     }
 }
 
@@ -147,7 +201,7 @@ mod tests {
     use tilework_abi::board::Board;
     use tilework_abi::noc::NocXy;
     use tilework_rng::SplitMix64;
-    use tilework_sim::{Observer, Spot, What};
+    use tilework_sim::{Observer, Spot};
 
     const CORES: [Processor; 3] = [Processor::Brisc, Processor::Ncrisc, Processor::Trisc0];
     /// Lines of data, and words that may be flags.

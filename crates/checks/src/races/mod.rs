@@ -263,7 +263,7 @@ impl RaceObserver {
     fn event(&mut self, event: &Event) {
         if !self.behind.is_empty()
             && let Spot::Tensix(xy) = event.spot
-            && !matches!(event.what, What::Line(_))
+            && Self::matters(&event.what)
         {
             let tile = self.tile(xy);
             if !self.tiles[tile].lines.is_empty() {

@@ -159,28 +159,29 @@ impl Line {
         }
     }
 
-    /// All words are written, or read, one after the other, from the first one on with `access`:
-    /// says whether nothing else needs to be known than that all that was before comes before.
-    fn access_words(&mut self, access: Access, line: &Arc<LineAccess>, ordered: &impl Fn(Stamp) -> bool) -> bool {
+    /// Whether all words can be written, or read, one after the other, from the first one on with
+    /// `access`, and nothing else needs to be known than that all that was before comes before.
+    fn permits(&mut self, access: Access, line: &LineAccess, ordered: &impl Fn(Stamp) -> bool) -> bool {
         let access = Access { mask: ALL, ..access };
         self.make_even(ordered);
-        let is_new = |other: &Access| other.exists() && !ordered(other.stamp);
         if line.stores {
-            if self.each(|cell| cell.before_write(&access, ordered)).is_some() {
-                return false;
-            }
-            *self =
-                Self { whole: Cell { write: access, ..Cell::default() }, words: self.words.take(), ..Self::default() };
-            self.stored = Some(Arc::clone(line));
-            return true;
+            return self.each(|cell| cell.before_write(&access, ordered)).is_none();
         }
+        let comes_before = |other: &Access| !other.exists() || ordered(other.stamp);
         let Self { whole, divided, .. } = self;
-        if *divided != 0 || is_new(&whole.write) || is_new(&whole.read) || !whole.reads.is_empty() {
-            return false;
+        *divided == 0 && comes_before(&whole.write) && comes_before(&whole.read) && whole.reads.is_empty()
+    }
+
+    /// They have been.
+    fn goes_through(&mut self, access: Access, line: &Arc<LineAccess>) {
+        let access = Access { mask: ALL, ..access };
+        if line.stores {
+            (self.divided, self.stored, self.loaded) = (0, Some(Arc::clone(line)), None);
+            self.whole = Cell { write: access, ..Cell::default() };
+        } else {
+            self.whole.read = access;
+            self.loaded = Some(Arc::clone(line));
         }
-        whole.read = access;
-        self.loaded = Some(Arc::clone(line));
-        true
     }
 
     /// Does something with each cell that counts, and gives the first result by the order of words.
@@ -281,16 +282,21 @@ impl Shadow {
         first
     }
 
-    /// Records that a core has gone through a line, from its first word on with `access`. Says
-    /// whether it has: only if all earlier accesses come before, and if of each word only the last
-    /// access is kept. A store has the stamp that follows that of the word before.
-    pub(super) fn goes_through(
+    /// Whether it can be recorded at once that a core goes through a line, from its first word on
+    /// with `access`: all earlier accesses come before, and of each word only the last is kept.
+    pub(super) fn may_go_through(
         &mut self,
         access: Access,
-        line: &Arc<LineAccess>,
+        line: &LineAccess,
         ordered: &impl Fn(Stamp) -> bool,
     ) -> bool {
-        self.line(line.addr.into()).access_words(access, line, ordered)
+        self.line(line.addr.into()).permits(access, line, ordered)
+    }
+
+    /// Records that a core has gone through a line, as it may. Each store has the stamp that
+    /// follows that of the word before.
+    pub(super) fn goes_through(&mut self, access: Access, line: &Arc<LineAccess>) {
+        self.line(line.addr.into()).goes_through(access, line);
     }
 
     /// The last write of the word at `addr`.
