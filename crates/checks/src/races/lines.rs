@@ -77,23 +77,29 @@ impl RaceObserver {
     /// Does what the cores of a tile have done in lines before somebody does something else there.
     pub(super) fn catch_up(&mut self, tile: usize, before: (Cycle, Agent)) {
         let mut lines = std::mem::take(&mut self.tiles[tile].lines);
-        let whole = self.whole(tile, &lines, before);
-        for (place, line) in lines.iter_mut().enumerate().take(u64::BITS as usize) {
-            line.is_whole = whole >> place & 1 != 0;
-        }
-        while let Some(next) = lines.iter_mut().min_by_key(|line| line.when(line.done))
-            && next.when(next.done) < before
-        {
-            if next.is_whole {
-                next.done = WORDS as usize;
-                self.do_whole(tile, next);
-            } else {
-                let (core, event) = (next.core, next.line.event(&next.event, next.done));
-                next.done += 1;
-                self.core(tile, core, &event, &event.what);
+        self.decide(tile, &mut lines, before);
+        let open = |(_, line): &(usize, &Pending)| line.done < WORDS as usize;
+        let next = |lines: &[Pending]| {
+            let next = lines.iter().enumerate().filter(open).min_by_key(|(_, line)| line.when(line.done))?;
+            (next.1.when(next.1.done) < before).then_some(next.0)
+        };
+        while let Some(place) = next(&lines) {
+            let Pending { core, is_whole, done: word, .. } = lines[place];
+            let (now, line) = (lines[place].when(word), Arc::clone(&lines[place].line));
+            let event = line.event(&lines[place].event, word);
+            // Lines that are done as a whole are ahead of this word.
+            let ahead = Processor::ALL.map(|core| stored_after(&lines, core, now));
+            lines[place].done = if is_whole { WORDS as usize } else { word + 1 };
+            let cores = &mut self.tiles[tile].cores;
+            cores.iter_mut().zip(ahead).for_each(|(core, ahead)| core.put_back(ahead));
+            match is_whole {
+                true => self.do_whole(tile, core, now.0, &line),
+                false => self.core(tile, core, &event, &event.what),
             }
-            lines.retain(|line| line.done < WORDS as usize);
+            let cores = &mut self.tiles[tile].cores;
+            cores.iter_mut().zip(ahead).for_each(|(core, ahead)| core.put_forward(ahead));
         }
+        lines.retain(|line| line.done < WORDS as usize);
         self.tiles[tile].lines = lines;
     }
 
@@ -107,55 +113,26 @@ impl RaceObserver {
         }
     }
 
-    /// Which of these lines are done as a whole, a bit each: those that may be, unless one that is
-    /// done by words is gone through at the same time. Somebody may then be told of a part of it.
-    fn whole(&mut self, tile: usize, lines: &[Pending], before: (Cycle, Agent)) -> u64 {
-        if meet(lines) {
-            return 0;
-        }
-        let mut whole = 0;
-        for (place, line) in lines.iter().enumerate().take(u64::BITS as usize) {
-            let is_over = line.done == 0 && line.when(LAST) < before;
+    /// Says of each of these lines whether it is done as a whole.
+    fn decide(&mut self, tile: usize, lines: &mut [Pending], before: (Cycle, Agent)) {
+        let meets = meet(lines);
+        for place in 0..lines.len() {
+            let (earlier, rest) = lines.split_at_mut(place);
+            let line = &mut rest[0];
             // What loads show of a line of stores before them depends on the word.
             let stored = |other: &Pending| other.line.stores && other.line.addr == line.line.addr;
-            let may_be =
-                is_over && (line.line.stores || !lines[..place].iter().any(stored)) && self.may_be_whole(tile, line);
-            whole |= u64::from(may_be) << place;
-        }
-        let is_whole = |whole: u64, place: usize| place < u64::BITS as usize && whole >> place & 1 != 0;
-        loop {
-            let by_word = |line: &Pending| {
-                let mut others = lines.iter().enumerate().filter(|(place, _)| !is_whole(whole, *place));
-                others.any(|(_, other)| line.when(0).0 <= other.when(LAST).0 && other.when(0).0 <= line.when(LAST).0)
-            };
-            let places = (0..lines.len()).filter(|&place| is_whole(whole, place) && by_word(&lines[place]));
-            let less = places.fold(whole, |less, place| less & !(1 << place));
-            if less == whole {
-                return whole;
-            }
-            whole = less;
+            let is_over = line.done == 0 && line.when(LAST) < before;
+            line.is_whole = is_over
+                && !meets
+                && (line.line.stores || !earlier.iter().any(stored))
+                && self.may_be_whole(tile, line.core, line.event.at, &line.line);
         }
     }
 
-    /// The access to the first word of a line.
-    fn first(core: &Core, Pending { core: by, event, line, .. }: &Pending) -> Access {
-        let stores = Stamp { count: core.stores.count + 1, ..core.stores };
-        Access {
-            stamp: if line.stores { stores } else { core.access() },
-            pc: line.pcs[0],
-            by: by.index() as u8,
-            small: true,
-            started: core.own.count + 1,
-            at: event.at,
-            ..Access::default()
-        }
-    }
-
-    /// Whether a line may be done as a whole.
-    fn may_be_whole(&mut self, tile: usize, pending: &Pending) -> bool {
-        let Pending { core, line, .. } = pending;
+    /// Whether a line, gone through from a cycle on, may be done as a whole.
+    fn may_be_whole(&mut self, tile: usize, by: Processor, at: Cycle, line: &LineAccess) -> bool {
         let Tile { cores, words, l1, .. } = &mut self.tiles[tile];
-        let core = &cores[core.index()];
+        let core = &cores[by.index()];
         if words.any(&(line.addr..line.addr + 4 * WORDS)) {
             return false;
         }
@@ -167,25 +144,57 @@ impl RaceObserver {
                 return false;
             }
         }
-        l1.may_go_through(Self::first(core, pending), line, &|stamp| core.knows(stamp))
+        l1.may_go_through(first(core, by, at, line), line, &|stamp| core.knows(stamp))
     }
 
     /// Does a line that may be done as a whole.
-    fn do_whole(&mut self, tile: usize, pending: &Pending) {
-        let Pending { core, line, .. } = pending;
+    fn do_whole(&mut self, tile: usize, by: Processor, at: Cycle, line: &Arc<LineAccess>) {
         let Tile { cores, l1, .. } = &mut self.tiles[tile];
-        let core = &mut cores[core.index()];
-        l1.goes_through(Self::first(core, pending), line);
+        let core = &mut cores[by.index()];
+        l1.goes_through(first(core, by, at, line), line);
         if line.stores {
-            core.own.count += WORDS;
-            core.stores.count += WORDS;
-            return;
+            return core.put_forward(WORDS);
         }
         core.last_load = (line.pcs[LAST], line.addr + 4 * (WORDS - 1));
         if line.cached != u16::MAX {
             core.arrived = core.arrived.max(core.emitted);
         }
     }
+}
+
+impl Core {
+    /// Its counts are those before its last stores.
+    fn put_back(&mut self, stores: u32) {
+        self.own.count -= stores;
+        self.stores.count -= stores;
+    }
+
+    /// It has done so many stores more.
+    fn put_forward(&mut self, stores: u32) {
+        self.own.count += stores;
+        self.stores.count += stores;
+    }
+}
+
+/// The access to the first word of a line.
+fn first(core: &Core, by: Processor, at: Cycle, line: &LineAccess) -> Access {
+    let stores = Stamp { count: core.stores.count + 1, ..core.stores };
+    Access {
+        stamp: if line.stores { stores } else { core.access() },
+        pc: line.pcs[0],
+        by: by.index() as u8,
+        small: true,
+        started: core.own.count + 1,
+        at,
+        ..Access::default()
+    }
+}
+
+/// How many words that are done a core has stored only later.
+fn stored_after(lines: &[Pending], core: Processor, now: (Cycle, Agent)) -> u32 {
+    let of = lines.iter().filter(|line| line.core == core && line.line.stores && line.is_whole);
+    let done = of.filter(|line| line.done == WORDS as usize && line.when(LAST) > now);
+    done.map(|line| (0..WORDS as usize).filter(|&word| line.when(word) > now).count() as u32).sum()
 }
 
 /// Whether two cores have gone through one line.
@@ -259,6 +268,9 @@ mod tests {
             for (word, event) in of.iter().enumerate() {
                 line.after[word] = (event.at - first.at) as u32;
                 line.pcs[word] = event.pc;
+                let is_store = |other: &&Event| matches!(other.what, What::Store { .. });
+                let since = events.iter().filter(is_store).filter(|other| (first.at..event.at).contains(&other.at));
+                line.stored[word] = if stores { 0 } else { since.count() as u32 };
                 match event.what {
                     What::Load { addr, cached, .. } => {
                         line.addr = addr & !63;

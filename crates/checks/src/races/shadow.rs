@@ -149,9 +149,11 @@ impl Line {
         if self.stored.is_none() && self.loaded.is_none() {
             return;
         }
-        let last = Stamp { count: self.whole.write.stamp.count + WORDS as u32 - 1, ..self.whole.write.stamp };
-        let stores = self.stored.is_none() || ordered(last);
-        if !stores || self.loaded.is_some() && !ordered(self.whole.read.stamp) {
+        let last = |mut access: Access, line: &Option<Arc<LineAccess>>| {
+            of_word(&mut access, line.as_deref(), WORDS - 1);
+            access.stamp
+        };
+        if !ordered(last(self.whole.write, &self.stored)) || !ordered(last(self.whole.read, &self.loaded)) {
             for word in 0..WORDS {
                 self.word(word);
             }
@@ -360,11 +362,10 @@ fn in_word(addr: u64, len: u64) -> Option<u8> {
 /// Of accesses to all words of a line, of which `access` is the first one, that to `word`.
 fn of_word(access: &mut Access, line: Option<&LineAccess>, word: usize) {
     let Some(line) = line else { return };
-    if line.stores {
-        // One for each store, all of them before this one.
-        access.stamp.count += word as u32;
-        access.started += word as u32;
-    }
+    // Each store has a count.
+    let stores = if line.stores { word as u32 } else { line.stored[word] };
+    access.stamp.count += stores;
+    access.started += stores;
     access.at += u64::from(line.after[word]);
     access.pc = line.pcs[word];
 }

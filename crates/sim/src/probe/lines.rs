@@ -33,6 +33,8 @@ pub struct LineAccess {
     pub pcs: [u32; WORDS],
     /// The values.
     pub values: [u32; WORDS],
+    /// Of loads: how many words of lines the core has stored since the first one.
+    pub stored: [u32; WORDS],
 }
 
 impl LineAccess {
@@ -57,6 +59,8 @@ struct Open {
     first: Cycle,
     /// How many words have been accessed; zero: there is none.
     words: usize,
+    /// How many words of lines the core had stored.
+    stored: u32,
     line: LineAccess,
 }
 
@@ -89,6 +93,8 @@ impl Open {
 struct OfCore {
     loads: Open,
     stores: Open,
+    /// How many words of lines it has stored; only differences count.
+    stored: u32,
 }
 
 /// The lines that the cores of a tile are going through.
@@ -110,8 +116,8 @@ impl Lines {
             What::Store { addr, bytes: 4, value } => (true, addr, value, false),
             _ => return false,
         };
-        let OfCore { loads, stores: stored } = &mut self.cores[core.index()];
-        let (own, other) = if stores { (stored, loads) } else { (loads, stored) };
+        let OfCore { loads, stores: kept, stored } = &mut self.cores[core.index()];
+        let (own, other) = if stores { (kept, loads) } else { (loads, kept) };
         let from = (self.spot, Agent::Core(core));
         let continues = own.continues(at, addr);
         if !continues {
@@ -127,7 +133,8 @@ impl Lines {
             if !addr.is_multiple_of(LINE) {
                 return false;
             }
-            (own.first, own.line.stores, own.line.addr, own.line.cached) = (at, stores, addr, 0);
+            (own.first, own.stored) = (at, *stored);
+            (own.line.stores, own.line.addr, own.line.cached) = (stores, addr, 0);
         }
         let word = own.words;
         own.line.cached |= u16::from(cached) << word;
@@ -135,6 +142,8 @@ impl Lines {
         own.line.after[word] = (at - own.first) as u32;
         own.line.pcs[word] = pc;
         own.line.values[word] = value;
+        own.line.stored[word] = if stores { 0 } else { stored.wrapping_sub(own.stored) };
+        *stored = stored.wrapping_add(u32::from(stores));
         own.words += 1;
         if own.words == WORDS {
             own.close(from, events);
@@ -144,7 +153,7 @@ impl Lines {
 
     /// Something else is recorded of a core.
     pub(super) fn close(&mut self, core: Processor, events: &mut Vec<Event>) {
-        let OfCore { loads, stores } = &mut self.cores[core.index()];
+        let OfCore { loads, stores, .. } = &mut self.cores[core.index()];
         loads.close((self.spot, Agent::Core(core)), events);
         stores.close((self.spot, Agent::Core(core)), events);
     }
