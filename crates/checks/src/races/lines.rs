@@ -113,9 +113,9 @@ impl RaceObserver {
         }
     }
 
-    /// Says of each of these lines whether it is done as a whole.
+    /// Says of each of these lines whether it is done as a whole: none is that others of the same
+    /// memory are not, and none that two cores have gone through.
     fn decide(&mut self, tile: usize, lines: &mut [Pending], before: (Cycle, Agent)) {
-        let meets = meet(lines);
         for place in 0..lines.len() {
             let (earlier, rest) = lines.split_at_mut(place);
             let line = &mut rest[0];
@@ -123,9 +123,15 @@ impl RaceObserver {
             let stored = |other: &Pending| other.line.stores && other.line.addr == line.line.addr;
             let is_over = line.done == 0 && line.when(LAST) < before;
             line.is_whole = is_over
-                && !meets
                 && (line.line.stores || !earlier.iter().any(stored))
                 && self.may_be_whole(tile, line.core, line.event.at, &line.line);
+        }
+        for place in 0..lines.len() {
+            let line = &lines[place];
+            let divides = |other: &Pending| !other.is_whole || other.core != line.core;
+            if lines.iter().any(|other| other.line.addr == line.line.addr && divides(other)) {
+                lines[place].is_whole = false;
+            }
         }
     }
 
@@ -195,12 +201,6 @@ fn stored_after(lines: &[Pending], core: Processor, now: (Cycle, Agent)) -> u32 
     let of = lines.iter().filter(|line| line.core == core && line.line.stores && line.is_whole);
     let done = of.filter(|line| line.done == WORDS as usize && line.when(LAST) > now);
     done.map(|line| (0..WORDS as usize).filter(|&word| line.when(word) > now).count() as u32).sum()
-}
-
-/// Whether two cores have gone through one line.
-fn meet(lines: &[Pending]) -> bool {
-    let differ = |a: &Pending, b: &Pending| a.core != b.core && a.line.addr == b.line.addr;
-    lines.iter().enumerate().any(|(at, line)| lines[..at].iter().any(|other| differ(line, other)))
 }
 
 #[cfg(test)]
