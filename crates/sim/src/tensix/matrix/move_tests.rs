@@ -3,7 +3,7 @@
 use super::super::tests::{Bench, run};
 use super::*;
 use crate::tensix::dst::RowMap;
-use crate::tensix::number::src_of_int16;
+use crate::tensix::number::{dst_of_bf16, src_of_int16};
 use tilework_abi::tensix::insn::{
     Mova2d, Movb2a, Movb2d, Movd2a, Movd2b, Setrwc, Shiftxa, Shiftxb, Trnspsrcb, Zerosrc,
 };
@@ -113,6 +113,34 @@ fn sixteen_bits_go_to_the_low_half_of_data_of_32_bits() {
     bench.dst.write32(map, 0, [0xABCD_5555; 16]);
     run(&mut bench, &[Mova2d::build().use_dst32b_lo(true).word()]);
     assert_eq!(bench.dst.read32(map, 0), std::array::from_fn(|i| 0xABCD_1234 + i as u32));
+}
+
+#[test]
+fn sixteen_bits_of_an_implied_format_go_to_both_halves_of_data_of_32_bits() {
+    // MOVA2D.md and MOVB2D.md with SrcAFmt TF32, as which SrcA counts: both halves have the 16 bits,
+    // and the low one the three bits of the mantissa that TF32 has more.
+    let implied = |format: u32, datum: u32, insn: u32| {
+        let mut bench = Bench::with(&[[datum; 16]], &[[datum; 16]], format);
+        keep_denormals(&mut bench);
+        bench.config.set(0, cfg::ALU_FORMAT_SPEC_REG0_SRCA.word.into(), FP32_ENABLED).unwrap();
+        let map = RowMap::of(&bench.config);
+        bench.dst.write32(map, 0, [0xABCD_5555; 16]);
+        run(&mut bench, &[insn]);
+        bench.dst.read32(map, 0)[3]
+    };
+    let moves = [Mova2d::build().use_dst32b_lo(true).word(), Movb2d::build().use_dst32b_lo(true).word()];
+    for insn in moves {
+        let sixteen = 0x3F81;
+        assert_eq!(implied(INT16, src_of_int16(sixteen), insn), 0x3F81_3F81, "an integer");
+        // BF16 1.0078125: its number, with which tt-metal's division goes on, is the high half.
+        let word = implied(BF16, src_of_tf32(f32::to_bits(1.007_812_5) >> 13), insn);
+        assert_eq!(word >> 16, u32::from(dst_of_bf16(0x3F81)));
+        assert_eq!(word & 0xFFFF, word >> 16);
+        // A mantissa of ten bits: 1 + 2^-10.
+        let word = implied(BF16, src_of_tf32(f32::to_bits(1.0 + 1.0 / 1024.0) >> 13), insn);
+        let high = u32::from(dst_of_bf16(0x3F80));
+        assert_eq!(word, high << 16 | high | 1 << 13);
+    }
 }
 
 #[test]

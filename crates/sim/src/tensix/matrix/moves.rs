@@ -54,6 +54,8 @@ enum Written {
     Tf32,
     /// The low halves of data of 32 bits.
     Low,
+    /// Data of 32 bits that hold TF32, whose low halves have the high ones, too.
+    Both,
 }
 
 const UNDEFINED: FaultClass = FaultClass::UndefinedBehavior;
@@ -72,10 +74,15 @@ impl Operands<'_> {
         self.no_forced_fp16()?;
         let fp32 = self.is_set(cfg::ALU_ACC_CTRL_FP32_ENABLED);
         let wide = fp32 || self.is_set(cfg::ALU_ACC_CTRL_INT8_MATH_ENABLED);
-        // On Blackhole, SrcA counts as TF32 whenever Dst holds FP32; but low halves are
-        // written as they are, which tt-metal's kernels that widen UINT16 rely on (found on
-        // another simulator).
+        // On Blackhole, SrcA counts as TF32 whenever Dst holds FP32. A move to the low halves then
+        // writes both (MOVA2D.md has the formula; tt-llk's issue 449 saw it on hardware), unless
+        // the kernel says by itself which format it is. tt-metal's kernels that widen UINT16 mask
+        // the high half; those that divide BF16 take it for the number.
         let own = self.source_format(from);
+        let implied = !self.is_set(cfg::DISABLE_IMPLIED_SRCA_FMT_BASE);
+        if fp32 && low && implied && own != TF32 {
+            return Ok((Written::Both, true));
+        }
         let format = if fp32 && !low { TF32 } else { own };
         let wide_exponent = wide || style_of(format)? != Style::Fp16;
         match (format == TF32, low) {
@@ -120,6 +127,12 @@ impl Operands<'_> {
             }
             Written::Tf32 => {
                 let new = std::array::from_fn(|i| u32::from(narrow[i]) << 16 | (row[i] >> 8 & 7) << 13);
+                let new = self.unblocked(self.dst.read32(map, at), new);
+                self.dst.write32(map, at, new);
+            }
+            Written::Both => {
+                let both = |i: usize| u32::from(narrow[i]) << 16 | u32::from(narrow[i]);
+                let new = std::array::from_fn(|i| both(i) | (row[i] >> 8 & 7) << 13);
                 let new = self.unblocked(self.dst.read32(map, at), new);
                 self.dst.write32(map, at, new);
             }
