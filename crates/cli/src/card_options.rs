@@ -39,6 +39,10 @@ pub struct CardLookArgs {
     /// failed with.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// What happens when the program polls a chip in which nothing can happen any more: certain
+    /// (told, and ended with exit code 102 if work is stuck for good), end, warn, off.
+    #[arg(long, value_name = "WORD", value_enum, default_value = "certain")]
+    pub deadlock: OnDeadlock,
     /// Also write at the end what the host and the card have moved: cycles, accesses to BARs, bytes
     /// of host memory that the card has read and written; JSON.
     #[arg(long, value_name = "FILE")]
@@ -49,6 +53,20 @@ pub struct CardLookArgs {
     /// Refused; the message says why.
     #[arg(long, value_name = "FILE", hide = true)]
     pub bundle: Option<PathBuf>,
+}
+
+/// What happens to a program that polls a chip in which nothing can happen any more.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnDeadlock {
+    /// It is told; ended if work on the chip is stuck for good.
+    #[default]
+    Certain,
+    /// It is told, and ended.
+    End,
+    /// It is told.
+    Warn,
+    /// Nothing.
+    Off,
 }
 
 /// The path as the program must see it, which may go to another folder.
@@ -69,6 +87,13 @@ impl CardLookArgs {
     pub fn variables(&self) -> Outcome<Vec<(&'static str, OsString)>> {
         self.refuse()?;
         let mut all = Vec::new();
+        let deadlock = match self.deadlock {
+            OnDeadlock::Certain => "certain",
+            OnDeadlock::End => "end",
+            OnDeadlock::Warn => "warn",
+            OnDeadlock::Off => "off",
+        };
+        all.push(("TILEWORK_CARD_DEADLOCK", deadlock.into()));
         let mut word = |name, text: String| all.push((name, OsString::from(text)));
         if let Some(checks) = &self.checks {
             let allow = self.allow.join(",");

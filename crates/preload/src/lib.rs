@@ -33,6 +33,7 @@ mod polls;
 mod process;
 mod real;
 mod signals;
+mod standstill;
 mod state;
 mod tell;
 mod trap;

@@ -4,6 +4,7 @@ use crate::combine::Combined;
 use crate::counts::Accesses;
 use crate::maps::Maps;
 use crate::polls::Polls;
+use crate::standstill::{Standstill, Word};
 use crate::{client, clock, maps, tell, watch};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilework::card::Card;
 use tilework_abi::board::Board;
 use tilework_abi::simlib::board_of;
-use tilework_abi::tlb::Bar;
+use tilework_abi::tlb::{Bar, REGS, REGS_END};
 use tilework_kmd::{BusMap, Driver, Errno, UserMemory};
 use tilework_sim::{ChipStats, HostBus};
 
@@ -40,6 +41,7 @@ pub(crate) struct OwnCard {
     bus: BusMap,
     accesses: Accesses,
     moved: Arc<Moved>,
+    standstill: Standstill,
 }
 
 /// Bytes of host memory that the device has read and written.
@@ -58,7 +60,16 @@ impl OwnCard {
             tell::end()
         });
         card.end_by(tell::end);
-        Self { card, board, bus, accesses: Accesses::default(), moved }
+        Self { card, board, bus, accesses: Accesses::default(), moved, standstill: Standstill::new() }
+    }
+    /// The program has read a word and found `value`. Does not come back when that ends the process.
+    pub(crate) fn looked(&mut self, word: Word, value: u64) {
+        let quiet = self.is_quiet() && self.card.chip().fault().is_none();
+        if self.standstill.looked(word, value, quiet) && self.standstill.tell(self.card.chip()) {
+            self.finish();
+            crate::process::write_counts(self);
+            tell::end_with(tell::DEADLOCKED);
+        }
     }
     /// Accesses of the program so far.
     pub(crate) fn accesses(&self) -> Accesses {
@@ -103,10 +114,22 @@ impl tilework_kmd::Card for OwnCard {
         self.accesses.reads += 1;
         self.accesses.bytes_read += out.len() as u64;
         self.card.bar_read(ACCESS, bar, offset, out);
+        let mut word = [0; 8];
+        match word.get_mut(..out.len()) {
+            Some(part) => {
+                part.copy_from_slice(out);
+                self.looked(Word::Bar(bar, offset), u64::from_le_bytes(word));
+            }
+            None => self.standstill.forget(),
+        }
     }
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
         self.accesses.writes += 1;
         self.accesses.bytes_written += data.len() as u64;
+        // A program may aim a window before each look.
+        if !(bar == Bar::Bar0 && (REGS..REGS_END).contains(&offset)) {
+            self.standstill.forget();
+        }
         self.card.bar_write(ACCESS, bar, offset, data);
     }
     fn reset(&mut self) {

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Exit code of a program that a fault of the chip, or a finding, has ended.
 pub(crate) const ENDED: i32 = 101;
+/// Exit code of a program that a deadlock of the chip has ended.
+pub(crate) const DEADLOCKED: i32 = 102;
 /// Messages of one process; a program that does the same wrong thing for hours is not to fill a
 /// disk.
 const MOST: u32 = 200;
@@ -24,9 +26,19 @@ pub(crate) fn say(what: &str) {
     }
 }
 
+/// Says what is said once, however much was said before.
+pub(crate) fn say_last(what: &str) {
+    let _ = writeln!(std::io::stderr(), "tilework: {what}");
+}
+
 /// Ends the process at once: nobody's handlers run, which may want the card.
 pub(crate) fn end() -> ! {
+    end_with(ENDED)
+}
+
+/// As [`end`], with an exit code.
+pub(crate) fn end_with(code: i32) -> ! {
     let _ = std::io::stdout().flush();
     // SAFETY: `_exit` has no preconditions.
-    unsafe { libc::_exit(ENDED) }
+    unsafe { libc::_exit(code) }
 }

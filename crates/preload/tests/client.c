@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <setjmp.h>
 #include <errno.h>
-#include <emmintrin.h>
+#include <immintrin.h>
 
 #define CHECK(what) do { if (!(what)) { printf("%d: %s\n", __LINE__, #what); exit(1); } } while (0)
 
@@ -156,6 +156,53 @@ static void strings(volatile uint8_t *at) {
     CHECK(at[4009] == 0x5A && at[4010] == source[4000]);
 }
 
+// Copies as tt-umd makes them: the time of each access is measured.
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+static int64_t longest;
+static void __attribute__((noinline, target("avx2"))) copy_timed(volatile uint8_t *to, const volatile uint8_t *from, size_t len) {
+    for (; len >= 128; len -= 128, to += 128, from += 128) {
+        int64_t began = now();
+        __m256i *out = (__m256i *)to;
+        const __m256i *in = (const __m256i *)from;
+        __m256i a = _mm256_loadu_si256(in), b = _mm256_loadu_si256(in + 1);
+        __m256i c = _mm256_loadu_si256(in + 2), d = _mm256_loadu_si256(in + 3);
+        _mm256_storeu_si256(out, a), _mm256_storeu_si256(out + 1, b);
+        _mm256_storeu_si256(out + 2, c), _mm256_storeu_si256(out + 3, d);
+        int64_t took = now() - began;
+        CHECK(took >= 0);
+        if (took > longest) longest = took;
+    }
+    for (; len >= 4; len -= 4, to += 4, from += 4) *(volatile uint32_t *)to = *(const volatile uint32_t *)from;
+}
+static void driver(volatile uint8_t *at) {
+    enum { SIZE = 1 << 20 };
+    static uint8_t source[SIZE + 4], back[SIZE + 4];
+    if (!__builtin_cpu_supports("avx2")) return;
+    for (size_t i = 0; i < sizeof source; i++) source[i] = i * 11 + (i >> 8);
+    double s[2] = { 1e9, 1e9 };
+    for (int round = 0; round < 3; round++) {
+        for (int side = 0; side < 2; side++) {
+            int64_t began = now();
+            if (side) copy_timed(back, at, sizeof back); else copy_timed(at, source, sizeof source);
+            double took = (now() - began) / 1e9;
+            if (took < s[side]) s[side] = took;
+        }
+        CHECK(memcmp(source, back, sizeof back) == 0);
+        memset(back, 0, sizeof back);
+        source[round]++;
+    }
+    // A part that was read before is read anew.
+    at[64] = 7, at[65] = 8;
+    copy_timed(back, at, 256);
+    CHECK(back[64] == 7 && back[65] == 8 && back[66] == source[66]);
+    printf("timed copies: to the card %.0f MB/s, from the card %.0f MB/s, an access %ld us at most\n",
+        1.048 / s[0], 1.048 / s[1], (long)(longest / 1000));
+}
+
 static volatile uint8_t *tiles[2];
 static void *hammer(void *which) {
     volatile uint32_t *word = (volatile uint32_t *)tiles[(intptr_t)which];
@@ -231,6 +278,44 @@ static void mailbox(volatile uint8_t *l1, const char *how) {
     printf("%u looks\n", looks);
 }
 
+// The first core of tile (1, 2) gives the coprocessor an instruction that waits for a semaphore that
+// nobody raises, and waits for the coprocessor. Assembled from:
+//   lui t0, 0xFFE40; lui a0, 0x11                       the instruction buffer, the table below
+//   lw a1, 0(a0); lw a2, 4(a0); sw a1, 0(t0); sw a2, 0(t0)
+//   lui t1, 0xFFE80; lw a3, 4(t1); 1: j 1b
+static const uint32_t stuck[] = {
+    0xFFE402B7, 0x00011537, 0x00052583, 0x00452603, 0x00B2A023, 0x00C2A023, 0xFFE80337, 0x00432683, 0x0000006F };
+// j 1b
+static const uint32_t done[] = { 0x0000006F };
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+// A chip in which nothing happens any more: the program polls L1 or pinned memory, or looks now and
+// then.
+static void standstill(volatile uint8_t *l1, const char *program, const char *how) {
+    volatile uint8_t *registers = window_at(1, 2, 0xFFA00000, 2 << 20);
+    const uint32_t *code = !strcmp(program, "stuck") ? stuck : done;
+    size_t words = code == stuck ? sizeof stuck / 4 : 1;
+    for (size_t i = 0; i < words; i++) ((volatile uint32_t *)l1)[i] = code[i];
+    // SEMWAIT for semaphore 3 in front of everything, NOP.
+    ((volatile uint32_t *)(l1 + 0x11000))[0] = 0xA6FF8021;
+    ((volatile uint32_t *)(l1 + 0x11000))[1] = 0x02000000;
+    volatile uint32_t *told = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct { uint32_t size, flags; uint64_t va, bytes, bus, noc; } pin = { 16, 2, (uint64_t)told, 4096, 0, 0 };
+    CHECK(ioctl(fd, 0xFA07, &pin) == 0);
+    *(volatile uint32_t *)(registers + 0x1121B0) = 0x47000;
+    volatile uint32_t *word = !strcmp(how, "memory") ? told : (volatile uint32_t *)(l1 + 0x12000);
+    int sleeps = !strcmp(how, "sleeps");
+    for (double until = seconds() + 7; seconds() < until;) {
+        CHECK(*word == 0);
+        if (sleeps) usleep(400000);
+    }
+}
+
 int main(int count, char **words) {
     struct stat status;
     CHECK(stat("/dev/tenstorrent/0", &status) == 0 && S_ISCHR(status.st_mode));
@@ -243,8 +328,10 @@ int main(int count, char **words) {
     if (!strcmp(what, "vectors")) vectors(at);
     if (!strcmp(what, "edges")) edges(at);
     if (!strcmp(what, "strings")) strings(at);
+    if (!strcmp(what, "driver")) driver(at);
     if (!strcmp(what, "pins")) pins();
     if (!strcmp(what, "mailbox")) mailbox(at - 0x10000, count > 2 ? words[2] : "");
+    if (!strcmp(what, "standstill")) standstill(at - 0x10000, words[2], words[3]);
     if (!strcmp(what, "threads")) {
         pthread_t threads[2];
         tiles[0] = at, tiles[1] = window(2, 3, 2 << 20) + 0x10000;

@@ -2,7 +2,7 @@
 //! elsewhere than on Linux on x86-64, the tests say that they are left out.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tilework_abi::board::Board;
 use tilework_abi::simlib::text_of;
@@ -35,33 +35,42 @@ fn client(what: &str) {
     run(&[what], 1);
 }
 
-/// Runs the client `times` times, and gives what the library has counted in each run.
-fn run(words: &[&str], times: usize) -> Vec<String> {
-    let what = words.join(" ");
-    let folder = tempfile::tempdir().unwrap();
+/// The client on a card, whose files are in `root`.
+fn start(program: &Path, root: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .env("LD_PRELOAD", library())
+        .env("TILEWORK_CARD_ROOT", root)
+        .env("TILEWORK_CARD_BOARD", String::from_utf8(text_of(Board::P100).to_vec()).unwrap());
+    command
+}
+
+/// Makes the client and the files of a card in `folder`. `None` without a compiler, which is told.
+fn make(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client.c");
-    let program = folder.path().join("client");
+    let program = folder.join("client");
     let compiled = Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-o"]).arg(&program).arg(source).output();
     match compiled {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            println!("{what} is left out: cc does not start: {error}");
-            return Vec::new();
+            println!("left out: cc does not start: {error}");
+            return None;
         }
     }
-    let root = folder.path().join("tree");
+    let root = folder.join("tree");
     let mut card = SimCard(Chip::new(ChipConfig::new(Board::P100)).unwrap());
     write_tree(&tree(Board::P100, &telemetry(&mut card)), &root).unwrap();
+    Some((program, root))
+}
+
+/// Runs the client `times` times, and gives what the library has counted in each run.
+fn run(words: &[&str], times: usize) -> Vec<String> {
+    let what = words.join(" ");
+    let folder = tempfile::tempdir().unwrap();
+    let Some((program, root)) = make(folder.path()) else { return Vec::new() };
     let counts = folder.path().join("counts.json");
     let one = |_| {
-        let output = Command::new(&program)
-            .args(words)
-            .env("LD_PRELOAD", library())
-            .env("TILEWORK_CARD_ROOT", &root)
-            .env("TILEWORK_CARD_BOARD", String::from_utf8(text_of(Board::P100).to_vec()).unwrap())
-            .env("TILEWORK_CARD_COUNTS", &counts)
-            .output()
-            .unwrap();
+        let output = start(&program, &root).args(words).env("TILEWORK_CARD_COUNTS", &counts).output().unwrap();
         let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         println!("{said}");
         assert!(output.status.success() && said.ends_with("well\n"), "{what}: {}\n{said}\n{errors}", output.status);
@@ -86,6 +95,43 @@ fn unaligned_and_crossing_accesses_are_as_on_memory() {
 #[test]
 fn string_instructions_and_copies_are_as_on_memory() {
     client("strings");
+}
+#[test]
+fn copies_whose_accesses_are_timed_are_as_on_memory() {
+    client("driver");
+}
+#[test]
+fn a_program_that_polls_a_deadlocked_chip_is_told_and_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((program, root)) = make(folder.path()) else { return };
+    let case = |words: [&'static str; 2], policy: &'static str| {
+        let mut command = start(&program, &root);
+        command.arg("standstill").args(words).env("TILEWORK_CARD_DEADLOCK", policy);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+        (words, policy, command.spawn().unwrap())
+    };
+    // All at the same time: each takes seconds.
+    let cases = [
+        (case(["stuck", "l1"], "certain"), Some(102), "deadlock: "),
+        (case(["stuck", "memory"], "certain"), Some(102), "deadlock: "),
+        (case(["done", "l1"], "end"), Some(102), "deadlock: "),
+        (case(["stuck", "l1"], "warn"), Some(0), "deadlock: "),
+        (case(["done", "memory"], "certain"), Some(0), "warning: "),
+        // Who pauses between looks is let alone.
+        (case(["stuck", "sleeps"], "certain"), Some(0), ""),
+        (case(["stuck", "l1"], "off"), Some(0), ""),
+    ];
+    for ((words, policy, child), code, said) in cases {
+        let output = child.wait_with_output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), code, "{words:?} {policy}: {errors}");
+        let told = errors.lines().filter(|line| line.contains("nothing can happen on the chip")).count();
+        assert_eq!(told, usize::from(!said.is_empty()), "{words:?} {policy}: {errors}");
+        assert!(errors.contains(said), "{words:?} {policy}: {errors}");
+        if words[0] == "stuck" && !said.is_empty() {
+            assert!(errors.contains("NOP (0x02000000) waits for semaphore 3"), "{errors}");
+        }
+    }
 }
 #[test]
 fn pages_are_pinned_and_buffers_are_memory() {

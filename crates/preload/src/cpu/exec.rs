@@ -6,6 +6,7 @@
 
 use super::flags::{self, add, cut, holds, of_result, sub, top};
 use super::{Context, Step, Stop, strings};
+use crate::standstill::Word;
 use crate::state::State;
 use crate::{client, combine, maps, polls, trap, watch};
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
@@ -103,6 +104,7 @@ impl Cpu<'_> {
         watch::is_mailbox(at, out.len());
         combine::flush(self.state);
         polls::run_to_write(&mut self.state.card);
+        self.state.card.looked(Word::Memory(at), u64::from_le_bytes(word));
         watch::lend(at, out.len());
         if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
     }
