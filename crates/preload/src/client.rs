@@ -26,6 +26,8 @@ global_asm!(
     ".hidden tilework_guarded_8",
     ".globl tilework_guarded_16",
     ".hidden tilework_guarded_16",
+    ".globl tilework_guarded_32",
+    ".hidden tilework_guarded_32",
     ".globl tilework_guarded_any",
     ".hidden tilework_guarded_any",
     ".globl tilework_guarded_swap_4",
@@ -56,6 +58,13 @@ global_asm!(
     "tilework_guarded_16:",
     "movdqu xmm0, [rsi]",
     "movdqu [rdi], xmm0",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_32:",
+    "movdqu xmm0, [rsi]",
+    "movdqu xmm1, [rsi + 16]",
+    "movdqu [rdi], xmm0",
+    "movdqu [rdi + 16], xmm1",
     "xor eax, eax",
     "ret",
     // rdi: the word, rsi: what is expected, rdx: what is to be there. 2: it was something else.
@@ -94,6 +103,7 @@ unsafe extern "C" {
     fn tilework_guarded_4(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_8(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_16(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_32(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_swap_4(at: *mut u8, expected: u64, new: u64) -> u32;
     fn tilework_guarded_swap_8(at: *mut u8, expected: u64, new: u64) -> u32;
     fn tilework_guarded_any(to: *mut u8, from: *const u8, len: usize) -> u32;
@@ -112,6 +122,7 @@ fn copy(to: *mut u8, from: *const u8, len: usize) -> bool {
         4 => tilework_guarded_4,
         8 => tilework_guarded_8,
         16 => tilework_guarded_16,
+        32 => tilework_guarded_32,
         _ => tilework_guarded_any,
     };
     // SAFETY: one side is memory of this library's with `len` bytes; an access to the other, which

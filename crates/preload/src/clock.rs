@@ -167,17 +167,34 @@ static TOLD: [AtomicI64; 2] = [AtomicI64::new(0), AtomicI64::new(0)];
 /// Finds the C library's function, before a handler needs it.
 pub(crate) fn prepare() {
     let _ = real!(clock_gettime as ClockGettime);
+    host_time();
+}
+
+/// When the access began that a trap carries out now, in ns since [`origin`]. Used under the card's
+/// lock.
+static BEGAN: AtomicI64 = AtomicI64::new(0);
+
+/// Nanoseconds of the host since the first look.
+fn host_time() -> i64 {
+    static ORIGIN: OnceLock<Instant> = OnceLock::new();
+    i64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// Hides what the access took too long; the next one begins.
+fn access_ends() {
+    let now = host_time();
+    let took = now - BEGAN.swap(now, Ordering::Relaxed);
+    if took > NOTICED {
+        HIDDEN.fetch_add(took - NOTICED, Ordering::Relaxed);
+    }
 }
 
 /// Runs an access, and hides what it takes too long.
 pub(crate) fn hide<R>(access: impl FnOnce() -> R) -> R {
     let _inside = Inside::enter();
-    let start = Instant::now();
+    BEGAN.store(host_time(), Ordering::Relaxed);
     let result = access();
-    let took = i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX);
-    if took > NOTICED {
-        HIDDEN.fetch_add(took - NOTICED, Ordering::Relaxed);
-    }
+    access_ends();
     result
 }
 
@@ -199,21 +216,51 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, out: *mut libc::times
     pass(LOOK);
     // SAFETY: the caller's promise.
     let result = unsafe { real(clock, out) };
+    if result == 0 {
+        // SAFETY: the caller's place, which was just written.
+        show(clock, unsafe { &mut *out });
+    }
+    result
+}
+
+/// Takes what is hidden off a time that the program asked for.
+fn show(clock: libc::clockid_t, out: &mut libc::timespec) {
     let index = match clock {
         libc::CLOCK_MONOTONIC => 0,
         libc::CLOCK_MONOTONIC_RAW => 1,
-        _ => return result,
+        _ => return,
     };
     let hidden = HIDDEN.load(Ordering::Relaxed);
-    if result == 0 && hidden > 0 {
-        // SAFETY: the caller's place, which was just written.
-        let out = unsafe { &mut *out };
+    if hidden > 0 {
         let now = out.tv_sec * SECOND + out.tv_nsec - hidden;
         // It never goes back, whichever thread looks.
         let told = TOLD[index].fetch_max(now, Ordering::Relaxed).max(now);
         (out.tv_sec, out.tv_nsec) = (told / SECOND, told % SECOND);
     }
-    result
+}
+
+/// Whether `rip` is where this library's `clock_gettime` begins.
+#[inline]
+pub(crate) fn is_look(rip: usize) -> bool {
+    rip == clock_gettime as *const () as usize
+}
+
+/// What a program that is being interpreted sees when it looks at `clock`: drivers measure each of
+/// their accesses, between which the interpretation is not to end. `passes`: the chip's time moves.
+/// `None`: the call is for the processor.
+pub(crate) fn look(card: &mut state::OwnCard, clock: u64, passes: bool) -> Option<libc::timespec> {
+    let clock = libc::clockid_t::try_from(clock).ok().filter(|&clock| clock >= 0)?;
+    access_ends();
+    if passes && !card.is_quiet() {
+        card.clock(LOOK);
+    }
+    let mut out = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place of this function's.
+    if unsafe { real!(clock_gettime as ClockGettime)(clock, &raw mut out) } != 0 {
+        return None;
+    }
+    show(clock, &mut out);
+    Some(out)
 }
 
 /// A time span of the program's.

@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilework::card::Card;
 use tilework_abi::board::Board;
+use tilework_abi::grid::Site;
 use tilework_abi::simlib::board_of;
-use tilework_abi::tlb::{Bar, REGS, REGS_END};
+use tilework_abi::tensix::L1_SIZE;
+use tilework_abi::tlb::{Bar, COUNT_2M, REG_BYTES, REGS, REGS_END, SIZE_2M, Window, WindowSize};
 use tilework_kmd::{BusMap, Driver, Errno, UserMemory};
 use tilework_sim::{ChipStats, HostBus};
 
@@ -32,6 +34,8 @@ pub(crate) struct State {
     pub user: Process,
     pub polls: Polls,
     pub combined: Combined,
+    /// Where the instruction that is carried out has stored last, and how many bytes.
+    pub stored: (usize, usize),
 }
 
 /// The chip as the driver sees it.
@@ -42,7 +46,12 @@ pub(crate) struct OwnCard {
     accesses: Accesses,
     moved: Arc<Moved>,
     standstill: Standstill,
+    /// What the program has written into the registers of windows of 2 MiB.
+    aims: [u8; AIMS],
 }
+
+/// Bytes of those registers.
+const AIMS: usize = COUNT_2M as usize * REG_BYTES as usize;
 
 /// Bytes of host memory that the device has read and written.
 #[derive(Default)]
@@ -60,7 +69,7 @@ impl OwnCard {
             tell::end()
         });
         card.end_by(tell::end);
-        Self { card, board, bus, accesses: Accesses::default(), moved, standstill: Standstill::new() }
+        Self { card, board, bus, accesses: Accesses::default(), moved, standstill: Standstill::new(), aims: [0; AIMS] }
     }
     /// The program has read a word and found `value`. Does not come back when that ends the process.
     pub(crate) fn looked(&mut self, word: Word, value: u64) {
@@ -90,6 +99,22 @@ impl OwnCard {
     /// Bytes of host memory that the device has written.
     pub(crate) fn bytes_to_host(&self) -> u64 {
         self.moved.written.load(Ordering::Relaxed)
+    }
+    /// Whether `len` bytes at an offset of a BAR are L1 of a Tensix tile.
+    pub(crate) fn is_l1(&self, bar: Bar, offset: u64, len: usize) -> bool {
+        let id = offset / SIZE_2M;
+        if bar != Bar::Bar0 || id >= u64::from(COUNT_2M) {
+            return false;
+        }
+        let at = id as usize * REG_BYTES as usize;
+        let word = |i: usize| {
+            let bytes = &self.aims[at + 4 * i..][..4];
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+        };
+        let window = Window::decode([word(0), word(1), word(2)], WindowSize::Small);
+        let address = window.address.saturating_add(offset % SIZE_2M);
+        let tensix = matches!(Site::at(window.end.x, window.end.y), Some(Site::Tensix));
+        tensix && window.noc == 0 && !window.multicast && address.saturating_add(len as u64) <= u64::from(L1_SIZE)
     }
     /// Lets time pass.
     pub(crate) fn clock(&mut self, cycles: u32) {
@@ -127,8 +152,13 @@ impl tilework_kmd::Card for OwnCard {
         self.accesses.writes += 1;
         self.accesses.bytes_written += data.len() as u64;
         // A program may aim a window before each look.
-        if !(bar == Bar::Bar0 && (REGS..REGS_END).contains(&offset)) {
-            self.standstill.forget();
+        match offset.checked_sub(REGS).filter(|_| bar == Bar::Bar0 && offset < REGS_END) {
+            Some(at) => {
+                let at = (at as usize).min(AIMS);
+                let part = data.len().min(AIMS - at);
+                self.aims[at..at + part].copy_from_slice(&data[..part]);
+            }
+            None => self.standstill.forget(),
         }
         self.card.bar_write(ACCESS, bar, offset, data);
     }
@@ -354,6 +384,7 @@ fn make() {
         user: Process,
         polls: Polls::default(),
         combined: Combined::new(),
+        stored: (0, 0),
     };
     crate::cpu::prepare();
     crate::trap::prepare();

@@ -27,6 +27,8 @@ pub(crate) struct Context {
     vector: *mut u8,
     /// Whether more than the low halves of the vector registers is there.
     extended: bool,
+    /// Offset of the upper halves of the first sixteen registers of 32 bytes.
+    avx: usize,
 }
 
 /// Where the kernel keeps a register, by its number in instructions.
@@ -70,7 +72,8 @@ impl Context {
             let machine = &mut (*context).uc_mcontext;
             let vector = machine.fpregs.cast::<u8>();
             let extended = !vector.is_null() && vector.add(SOFTWARE).cast::<u32>().read_unaligned() == MAGIC;
-            Self { registers: machine.gregs.as_mut_ptr(), vector, extended }
+            let avx = part_place(Part::Avx).0;
+            Self { registers: machine.gregs.as_mut_ptr(), vector, extended, avx }
         }
     }
 
@@ -98,6 +101,12 @@ impl Context {
     }
     pub(crate) fn set_flags(&mut self, flags: u64) {
         self.set(libc::REG_EFL, flags);
+    }
+
+    /// The whole general register with that number.
+    #[inline]
+    pub(crate) fn numbered(&self, number: u8) -> u64 {
+        self.get(PLACES[usize::from(number & 15)])
     }
 
     /// The value of a general register, zero-extended.
@@ -159,6 +168,18 @@ impl Context {
         }
     }
 
+    /// Puts what is above the low halves of the first sixteen vector registers into its initial
+    /// state, which is zero.
+    pub(crate) fn clear_upper(&mut self) {
+        if self.extended {
+            // SAFETY: the header is there when the state is extended.
+            unsafe {
+                let mask = self.vector.add(HEADER).cast::<u64>();
+                mask.write_unaligned(mask.read_unaligned() & !(1 << Part::Avx as u32 | 1 << Part::Zmm as u32));
+            }
+        }
+    }
+
     /// The pieces of vector register `number` in the saved state: part, offset, bytes.
     fn pieces(number: usize) -> [(Part, usize, usize); 3] {
         if number < 16 {
@@ -186,8 +207,22 @@ impl Context {
         (8 * number < size).then(|| unsafe { self.vector.add(offset + 8 * number).cast::<u64>().read_unaligned() })
     }
 
+    /// Where the one or two halves of the `bytes` (16 or 32) lowest bytes of a register are, if they
+    /// are all in the saved state: the usual case.
+    fn halves(&self, number: usize, bytes: usize) -> Option<[usize; 2]> {
+        let simple = number < 16 && (bytes == 16 || bytes == 32 && self.has(Part::Avx)) && self.has(Part::Sse);
+        (simple && !self.vector.is_null()).then_some([XMM + 16 * number, self.avx + 16 * number])
+    }
+
     /// The bytes of a vector register, the lowest first. `None` where there is no such register.
     pub(crate) fn vector(&self, number: usize, out: &mut [u8]) -> Option<()> {
+        if let Some(places) = self.halves(number, out.len()) {
+            for (half, place) in out.chunks_exact_mut(16).zip(places) {
+                // SAFETY: the places are within the saved state.
+                unsafe { half.as_mut_ptr().copy_from_nonoverlapping(self.vector.add(place), 16) };
+            }
+            return Some(());
+        }
         let mut at = 0;
         for (part, offset, bytes) in Self::pieces(number) {
             if at >= out.len() {
@@ -211,6 +246,16 @@ impl Context {
     /// Sets the lowest bytes of a vector register, and clears all others of it if `clears`. `None`
     /// where there is no such register.
     pub(crate) fn set_vector(&mut self, number: usize, data: &[u8], clears: bool) -> Option<()> {
+        if let Some(places) = self.halves(number, data.len())
+            && (!clears || !self.has(Part::Zmm))
+            && (data.len() == 32 || !clears || !self.has(Part::Avx))
+        {
+            for (half, place) in data.chunks_exact(16).zip(places) {
+                // SAFETY: the places are within the saved state.
+                unsafe { self.vector.add(place).copy_from_nonoverlapping(half.as_ptr(), 16) };
+            }
+            return Some(());
+        }
         let mut at = 0;
         for (part, offset, bytes) in Self::pieces(number) {
             let given = bytes.min(data.len().saturating_sub(at));

@@ -5,17 +5,93 @@
 //! for what it has read, and begins anew if another thread was faster.
 
 use super::flags::{self, add, cut, holds, of_result, sub, top};
+use super::vectors::VectorMove;
 use super::{Context, Step, Stop, strings};
 use crate::standstill::Word;
 use crate::state::State;
-use crate::{client, combine, maps, polls, trap, watch};
+use crate::{client, combine, maps, polls, watch};
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+
+/// What is found out about an instruction once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    class: Class,
+    /// It may have to be atomic.
+    locks: bool,
+    /// Its operand in memory, if that is an ordinary one.
+    memory: Option<Place>,
+}
+
+/// Instructions whose kind takes long to find out.
+#[derive(Clone, Copy, Debug)]
+enum Class {
+    /// `jcc`, with the number of its condition.
+    Branch(u8),
+    /// `movs` and its kin.
+    String,
+    /// `setcc` (true) and `cmovcc`.
+    Conditional(bool, u8),
+    Vector(VectorMove),
+    Other,
+}
+
+/// The address of an operand: two general registers, by their numbers, and a displacement.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    base: Option<u8>,
+    index: Option<(u8, u8)>,
+    displacement: u64,
+}
+
+impl Plan {
+    pub(super) fn of(instruction: &Instruction) -> Self {
+        let mnemonic = instruction.mnemonic();
+        let class = if instruction.is_jcc_short_or_near() {
+            // The numbers of the library are one behind the processor's.
+            (instruction.condition_code() as u8).checked_sub(1).map_or(Class::Other, Class::Branch)
+        } else if instruction.is_string_instruction() {
+            Class::String
+        } else if let Some((set, condition)) = condition_of(mnemonic) {
+            Class::Conditional(set, condition)
+        } else {
+            VectorMove::of(instruction).map_or(Class::Other, Class::Vector)
+        };
+        let has_memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
+        let locks = has_memory && (instruction.has_lock_prefix() || mnemonic == Mnemonic::Xchg);
+        Self { class, locks, memory: if has_memory { Place::of(instruction) } else { None } }
+    }
+}
+
+impl Place {
+    fn of(instruction: &Instruction) -> Option<Self> {
+        let number = |register: Register| (register.is_gpr64()).then(|| register.number() as u8);
+        let segment = matches!(instruction.memory_segment(), Register::DS | Register::SS);
+        let base = match instruction.memory_base() {
+            // The displacement is the address then.
+            Register::None | Register::RIP => None,
+            register => Some(number(register)?),
+        };
+        let index = match instruction.memory_index() {
+            Register::None => None,
+            register => Some((number(register)?, instruction.memory_index_scale().trailing_zeros() as u8)),
+        };
+        segment.then(|| Self { base, index, displacement: instruction.memory_displacement64() })
+    }
+
+    #[inline]
+    fn address(self, context: &Context) -> usize {
+        let base = self.base.map_or(0, |number| context.numbered(number));
+        let index = self.index.map_or(0, |(number, shift)| context.numbered(number) << shift);
+        base.wrapping_add(index).wrapping_add(self.displacement) as usize
+    }
+}
 
 /// One instruction at work.
 pub(super) struct Cpu<'a> {
     pub state: &'a mut State,
     pub context: &'a mut Context,
     pub instruction: &'a Instruction,
+    plan: &'a Plan,
     pub touched: bool,
     /// Of a locked instruction on the program's memory: what it has read there.
     locked: Option<Option<u64>>,
@@ -49,8 +125,8 @@ pub(super) fn address(context: &Context, instruction: &Instruction) -> Option<us
 }
 
 /// Carries an instruction out, unless it is for the processor.
-pub(super) fn step(state: &mut State, context: &mut Context, instruction: &Instruction) -> Step {
-    let mut cpu = Cpu { state, context, instruction, touched: false, locked: None };
+pub(super) fn step(state: &mut State, context: &mut Context, instruction: &Instruction, plan: &Plan) -> Step {
+    let mut cpu = Cpu { state, context, instruction, plan, touched: false, locked: None };
     let before = cpu.context.rip();
     cpu.context.set_rip(instruction.next_ip());
     let mut done = cpu.execute();
@@ -75,8 +151,7 @@ impl Cpu<'_> {
     pub(super) fn load(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
         if self.is_card(at, out.len()) {
             self.touched = true;
-            combine::flush(self.state);
-            return if trap::card_read(self.state, at, out) { Ok(()) } else { Err(Stop::Memory) };
+            return if combine::load(self.state, at, out) { Ok(()) } else { Err(Stop::Memory) };
         }
         if watch::is_watched(at, out.len()) {
             return self.load_watched(at, out);
@@ -87,6 +162,7 @@ impl Cpu<'_> {
     /// Reads pinned memory that the program may poll.
     fn load_watched(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
         self.touched = true;
+        combine::forget(self.state);
         watch::lend(at, out.len());
         if !client::load(at, out) {
             return Err(Stop::Memory);
@@ -125,11 +201,16 @@ impl Cpu<'_> {
             }
             watch::lend(at, data.len());
         }
+        self.state.stored = (at, data.len());
         if client::store(at, data) { Ok(()) } else { Err(Stop::Memory) }
     }
 
+    #[inline]
     pub(super) fn at(&self) -> Result<usize, Stop> {
-        address(self.context, self.instruction).ok_or(Stop::Unknown)
+        match self.plan.memory {
+            Some(place) => Ok(place.address(self.context)),
+            None => address(self.context, self.instruction).ok_or(Stop::Unknown),
+        }
     }
 
     /// Bytes of operand `op`.
@@ -201,10 +282,8 @@ impl Cpu<'_> {
     /// Finds out whether the instruction must be atomic in the program's memory: a whole word, of
     /// which the first operand is in memory.
     fn check_lock(&mut self) -> Result<(), Stop> {
-        use Mnemonic::Xchg;
         let instruction = self.instruction;
-        let memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
-        if !memory || !(instruction.has_lock_prefix() || instruction.mnemonic() == Xchg) {
+        if !self.plan.locks {
             return Ok(());
         }
         let at = self.at()?;
@@ -217,6 +296,7 @@ impl Cpu<'_> {
             return Err(Stop::Unknown);
         }
         combine::flush(self.state);
+        combine::forget(self.state);
         self.locked = Some(None);
         Ok(())
     }
@@ -224,6 +304,13 @@ impl Cpu<'_> {
     fn execute(&mut self) -> Result<(), Stop> {
         use Mnemonic as M;
         self.check_lock()?;
+        match self.plan.class {
+            Class::Branch(condition) => return self.branch(condition),
+            Class::String => return strings::execute(self),
+            Class::Conditional(set, condition) => return self.conditional(set, condition),
+            Class::Vector(what) => return self.vector(what),
+            Class::Other => {}
+        }
         match self.instruction.mnemonic() {
             M::Mov | M::Movnti | M::Movzx => {
                 let value = self.get(1)?;
@@ -237,6 +324,7 @@ impl Cpu<'_> {
             M::Add | M::Adc | M::Sub | M::Sbb | M::Cmp => self.sum(),
             M::And | M::Or | M::Xor | M::Test => self.logic(),
             M::Inc | M::Dec | M::Neg | M::Not => self.unary(),
+            M::Imul => self.multiply(),
             M::Shl | M::Shr | M::Sar => self.shift(),
             M::Xchg | M::Xadd | M::Cmpxchg => self.exchange(),
             M::Bswap => self.swap_bytes(),
@@ -244,16 +332,15 @@ impl Cpu<'_> {
             M::Nop | M::Pause | M::Endbr64 => Ok(()),
             M::Sfence | M::Lfence | M::Mfence => {
                 combine::flush(self.state);
+                combine::forget(self.state);
                 Ok(())
             }
-            M::Vzeroupper => self.clear_upper(),
+            M::Vzeroupper => {
+                self.context.clear_upper();
+                Ok(())
+            }
             M::Jmp => self.jump(),
-            _ if self.instruction.is_jcc_short_or_near() => self.branch(),
-            _ if self.instruction.is_string_instruction() => strings::execute(self),
-            mnemonic => match condition_of(mnemonic) {
-                Some((set, condition)) => self.conditional(set, condition),
-                None => self.vector(mnemonic),
-            },
+            _ => Err(Stop::Unknown),
         }
     }
 
@@ -308,6 +395,22 @@ impl Cpu<'_> {
         }
         // The adjust flag is undefined; processors clear it.
         self.set_flags(flags::ALL, of_result(result, bytes));
+        Ok(())
+    }
+
+    /// `imul` with two or three operands.
+    fn multiply(&mut self) -> Result<(), Stop> {
+        let operands = self.instruction.op_count();
+        let bytes = self.bytes(0)?;
+        // Some flags are undefined: with an operand of the card's they are the processor's own.
+        let of_card = address(self.context, self.instruction).is_some_and(|at| self.is_card(at, bytes));
+        if operands < 2 || bytes == 1 || of_card {
+            return Err(Stop::Unknown);
+        }
+        let (a, b) = (self.get(operands - 2)?, self.get(operands - 1)?);
+        let (result, set) = flags::multiply(a, b, bytes);
+        self.put(0, result)?;
+        self.set_flags(flags::CARRY | flags::OVERFLOW, set);
         Ok(())
     }
 
@@ -478,10 +581,7 @@ impl Cpu<'_> {
         Ok(())
     }
 
-    fn branch(&mut self) -> Result<(), Stop> {
-        // The numbers of the library are one behind the processor's.
-        let condition = self.instruction.condition_code() as u8;
-        let condition = condition.checked_sub(1).ok_or(Stop::Unknown)?;
+    fn branch(&mut self, condition: u8) -> Result<(), Stop> {
         if holds(condition, self.context.flags()) {
             self.context.set_rip(self.instruction.near_branch64());
         }

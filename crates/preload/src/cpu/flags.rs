@@ -53,6 +53,15 @@ pub(super) fn sub(a: u64, b: u64, borrow: bool, bytes: usize) -> (u64, u64) {
     (result, flags | of_result(result, bytes))
 }
 
+/// Low half of the product of signed numbers, and the two flags that say whether it is all of it.
+pub(super) fn multiply(a: u64, b: u64, bytes: usize) -> (u64, u64) {
+    let empty = 64 - 8 * bytes as u32;
+    let signed = |value: u64| i128::from((value << empty) as i64 >> empty);
+    let wide = signed(a) * signed(b);
+    let result = cut(wide as u64, bytes);
+    (result, when(wide != signed(result), CARRY | OVERFLOW))
+}
+
 /// Whether a condition holds, by its number in `jcc`, `setcc` and `cmovcc` (Intel SDM 2, B.1.4.7).
 pub(super) fn holds(condition: u8, flags: u64) -> bool {
     let has = |flag| flags & flag != 0;

@@ -2,46 +2,71 @@
 
 use super::Stop;
 use super::exec::Cpu;
-use iced_x86::{EncodingKind, Mnemonic, OpKind, Register};
+use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
 
 /// The most bytes of a vector register.
 const WIDEST: usize = 64;
 
+/// A move between a vector register and memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VectorMove {
+    /// The register.
+    number: u8,
+    bytes: u8,
+    stores: bool,
+    /// It traps where its operand is not aligned.
+    aligned: bool,
+    masked: bool,
+    /// What is above the operand is cleared, beyond the low half of the register as well: a VEX
+    /// prefix. A move to a part of the low half clears the rest of that in any case.
+    clears: bool,
+}
+
+impl VectorMove {
+    /// What an instruction moves, if it is such a move.
+    pub(super) fn of(instruction: &Instruction) -> Option<Self> {
+        let mnemonic = instruction.mnemonic();
+        if !is_vector_move(mnemonic) || instruction.op_count() != 2 {
+            return None;
+        }
+        let is_memory = |op| instruction.op_kind(op) == OpKind::Memory;
+        let bytes = instruction.memory_size().size();
+        if !(is_memory(0) || is_memory(1)) || bytes == 0 || bytes > WIDEST {
+            return None;
+        }
+        let register = instruction.op_register(u32::from(is_memory(0)));
+        let known = register.is_vector_register() && !register.is_mm();
+        known.then(|| Self {
+            number: register.number() as u8,
+            bytes: bytes as u8,
+            stores: is_memory(0),
+            aligned: is_aligned_move(mnemonic),
+            masked: instruction.has_op_mask(),
+            clears: !matches!(instruction.encoding(), EncodingKind::Legacy),
+        })
+    }
+}
+
 impl Cpu<'_> {
     /// Moves of vector registers, whole or their lowest word.
-    pub(super) fn vector(&mut self, mnemonic: Mnemonic) -> Result<(), Stop> {
-        let instruction = self.instruction;
-        if !is_vector_move(mnemonic) || instruction.op_count() != 2 {
+    pub(super) fn vector(&mut self, what: VectorMove) -> Result<(), Stop> {
+        let VectorMove { number, bytes, stores, aligned, masked, clears } = what;
+        let (number, bytes) = (usize::from(number), usize::from(bytes));
+        let at = self.at()?;
+        // An aligned move that is not aligned traps on the processor.
+        if aligned && at & (bytes - 1) != 0 {
             return Err(Stop::Unknown);
+        }
+        if masked {
+            return self.masked(self.instruction.op_register(u32::from(stores)), stores, at, bytes);
         }
         let mut data = [0; WIDEST];
-        let memory_bytes = instruction.memory_size().size();
-        let is_memory = |op| instruction.op_kind(op) == OpKind::Memory;
-        let bytes = if is_memory(0) || is_memory(1) { memory_bytes } else { return Err(Stop::Unknown) };
-        if bytes == 0 || bytes > WIDEST {
-            return Err(Stop::Unknown);
-        }
-        let at = self.at()?;
-        let register = instruction.op_register(u32::from(is_memory(0)));
-        if !register.is_vector_register() || register.is_mm() {
-            return Err(Stop::Unknown);
-        }
-        // An aligned move that is not aligned traps on the processor.
-        if is_aligned_move(mnemonic) && !at.is_multiple_of(bytes) {
-            return Err(Stop::Unknown);
-        }
-        if instruction.has_op_mask() {
-            return self.masked(register, is_memory(0), at, bytes);
-        }
-        if is_memory(0) {
-            self.context.vector(register.number(), &mut data[..bytes]).ok_or(Stop::Unknown)?;
+        if stores {
+            self.context.vector(number, &mut data[..bytes]).ok_or(Stop::Unknown)?;
             return self.store(at, &data[..bytes]);
         }
         self.load(at, &mut data[..bytes])?;
-        // A move to a part of the low half clears the rest of it; one with a VEX prefix, all above.
-        let legacy = matches!(instruction.encoding(), EncodingKind::Legacy);
-        let len = bytes.max(16);
-        self.context.set_vector(register.number(), &data[..len], !legacy).ok_or(Stop::Unknown)
+        self.context.set_vector(number, &data[..bytes.max(16)], clears).ok_or(Stop::Unknown)
     }
 
     /// A move of the elements that a mask register names, between a vector register and `bytes`
@@ -76,16 +101,6 @@ impl Cpu<'_> {
             return Ok(());
         }
         self.context.set_vector(register.number(), &data[..bytes.max(16)], true).ok_or(Stop::Unknown)
-    }
-
-    /// `vzeroupper`: what is above the low halves of the first sixteen vector registers is zero.
-    pub(super) fn clear_upper(&mut self) -> Result<(), Stop> {
-        for number in 0..16 {
-            let mut low = [0; 16];
-            self.context.vector(number, &mut low).ok_or(Stop::Unknown)?;
-            self.context.set_vector(number, &low, true).ok_or(Stop::Unknown)?;
-        }
-        Ok(())
     }
 }
 
