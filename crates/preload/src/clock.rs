@@ -29,6 +29,10 @@ const STEP: u32 = 2_000;
 const LOOK: u32 = 100;
 /// The most cycles that pass for one sleep: 10 ms.
 const SLEEP_MOST: u64 = 10_000 * CYCLES_US;
+/// Of a sleep so many microseconds pass in full, and of what is beyond one in [`BEYOND`]: a program
+/// that sleeps often, as libtt does to compare clocks, wants to give the processor away.
+const SLEEP_FULL: u64 = 1_000;
+const BEYOND: u64 = 10;
 /// An access that takes longer does not count beyond it, in ns.
 const NOTICED: i64 = 300_000;
 
@@ -147,10 +151,12 @@ fn pass(cycles: u32) {
 
 /// Lets the time of a sleep pass.
 fn slept(time: Duration) {
-    let mut left = (time.as_nanos() as u64 / 1000).saturating_mul(CYCLES_US).min(SLEEP_MOST);
+    let asleep = time.as_micros() as u64;
+    let counts = asleep.min(SLEEP_FULL) + asleep.saturating_sub(SLEEP_FULL) / BEYOND;
+    let mut left = counts.saturating_mul(CYCLES_US).min(SLEEP_MOST);
     while left > 0 && state::exists() && !is_inside() {
         let Some(mut state) = state::try_lock() else { return };
-        if !state.driver.is_open() || state.card.is_quiet() {
+        if !state.is_open() || state.is_quiet() {
             return;
         }
         let step = left.min(u64::from(STEP) * 10);
