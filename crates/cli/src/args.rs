@@ -171,9 +171,9 @@ Examples:
   tilework card --board p100 --trace card.pftrace --counts counts.json -- python3 examples/jax/add.py")]
 pub struct CardArgs {
     /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks
-    /// (docs/card.md).
+    /// (docs/card.md); once for each card of the machine.
     #[arg(long, default_value = "p150", value_parser = board_file::parse)]
-    pub board: Board,
+    pub board: Vec<Board>,
     /// How the time of the chip moves.
     #[arg(long, value_enum, default_value = "lazy")]
     pub clock: CardClock,

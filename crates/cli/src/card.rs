@@ -15,7 +15,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use tilework_abi::board::Board;
 use tilework_abi::simlib::text_of;
 use tilework_abi::tlb::Bar;
-use tilework_kmd::{Card, telemetry, tree};
+use tilework_kmd::{BETWEEN_BOARDS, Card, MOST_CARDS, telemetry, tree_of};
 use tilework_sim::{Chip, ChipConfig};
 
 /// The chip whose telemetry the files show.
@@ -63,6 +63,12 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
         ));
     };
     let variables = args.look.variables()?;
+    if args.board.len() > MOST_CARDS {
+        let why = format_args!(" was given {} times; a machine has {MOST_CARDS} cards at most", args.board.len());
+        return Err(Failure::option("--board", why));
+    }
+    let boards: Vec<_> =
+        args.board.iter().map(|&board| String::from_utf8_lossy(&text_of(board)).into_owned()).collect();
     let [program, rest @ ..] = &args.command[..] else { return Err(Failure::usage("no program was named")) };
     if let Some(path) = found(program) {
         refuse_static(&path)?;
@@ -70,7 +76,9 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
     let failed = |error: std::io::Error| Failure::usage(format!("the folder of the card cannot be made: {error}"));
     let folder = tempfile::Builder::new().prefix("tilework-card-").tempdir().map_err(failed)?;
     let root = folder.path().canonicalize().map_err(failed)?;
-    write_files(args.board, &root).map_err(failed)?;
+    for (number, &board) in args.board.iter().enumerate() {
+        write_files(number, board, &root).map_err(failed)?;
+    }
     let file = root.join("libtilework_card.so");
     std::fs::write(&file, library).map_err(failed)?;
     let clock = match args.clock {
@@ -82,7 +90,7 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
         .args(rest)
         .env("LD_PRELOAD", preloads(&file))
         .env("TILEWORK_CARD_ROOT", &root)
-        .env("TILEWORK_CARD_BOARD", String::from_utf8_lossy(&text_of(args.board)).into_owned())
+        .env("TILEWORK_CARD_BOARD", boards.join(&BETWEEN_BOARDS.to_string()))
         .env("TILEWORK_CARD_CLOCK", clock)
         .envs(variables);
     let ended = child.status();
@@ -113,13 +121,13 @@ fn preloads(file: &Path) -> OsString {
 }
 
 #[cfg(unix)]
-fn write_files(board: Board, root: &Path) -> std::io::Result<()> {
-    let chip = Chip::new(ChipConfig::new(board)).map_err(std::io::Error::other)?;
-    tilework_kmd::write_tree(&tree(board, &telemetry(&mut Asked(chip))), root)
+fn write_files(number: usize, board: Board, root: &Path) -> std::io::Result<()> {
+    let chip = Chip::new(ChipConfig::of_card(number, board)).map_err(std::io::Error::other)?;
+    tilework_kmd::write_tree(&tree_of(number, board, &telemetry(&mut Asked(chip))), root)
 }
 
 #[cfg(not(unix))]
-fn write_files(_board: Board, _root: &Path) -> std::io::Result<()> {
+fn write_files(_number: usize, _board: Board, _root: &Path) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())
 }
 

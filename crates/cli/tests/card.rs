@@ -22,6 +22,21 @@ fn a_program_finds_the_files_of_the_card() {
 }
 
 #[test]
+fn a_board_for_each_card_of_the_machine() {
+    let script = "ls /dev/tenstorrent /sys/class/tenstorrent; cat /sys/class/tenstorrent/*/tt_card_type; \
+                  cat /sys/class/tenstorrent/*/tt_serial; exec 3<>/dev/tenstorrent/1";
+    let output = card(&["--board", "p100", "--board", "p150", "--", "bash", "-c", script]);
+    let expected = "/dev/tenstorrent:\n0\n1\n\n/sys/class/tenstorrent:\ntenstorrent!0\ntenstorrent!1\n\
+                    p100a\np150b\n0000043000000001\n0000041000000002\n";
+    assert_eq!(text(&output.stdout), expected, "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+    let many = ["--board", "p100"].repeat(9);
+    let output = card(&[&many[..], &["--", "true"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("8 cards at most"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn the_exit_code_is_the_programs() {
     assert_eq!(card(&["--", "sh", "-c", "exit 7"]).status.code(), Some(7));
     assert_eq!(card(&["--", "sh", "-c", "kill -TERM $$"]).status.code(), Some(128 + 15));

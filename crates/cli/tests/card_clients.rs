@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-fn check(module: &str, script: &str, board: &str) {
+fn check(module: &str, script: &str, boards: &[&str]) {
     let python = std::env::var("TILEWORK_PYTHON").unwrap_or_else(|_| "python3.11".into());
     let has = Command::new(&python).args(["-c", &format!("import {module}")]).output();
     if !has.is_ok_and(|output| output.status.success()) {
@@ -18,7 +18,9 @@ fn check(module: &str, script: &str, board: &str) {
     }
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/card_clients");
     let output = Command::new(env!("CARGO_BIN_EXE_tilework"))
-        .args(["card", "--board", board, "--", &python])
+        .arg("card")
+        .args(boards.iter().flat_map(|board| ["--board", board]))
+        .args(["--", &python])
         .arg(folder.join(format!("{script}.py")))
         .output()
         .unwrap();
@@ -26,7 +28,7 @@ fn check(module: &str, script: &str, board: &str) {
     assert!(output.status.success(), "{}\n{said}\n{errors}", output.status);
     let last = said.lines().last().unwrap_or_default();
     let found: Value = serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {said}"));
-    let file = folder.join(format!("{script}-{board}.json"));
+    let file = folder.join(format!("{script}-{}.json", boards.join("-")));
     if std::env::var_os("TILEWORK_BLESS").is_some() {
         std::fs::write(&file, format!("{found:#}\n")).unwrap();
     }
@@ -37,25 +39,33 @@ fn check(module: &str, script: &str, board: &str) {
 
 #[test]
 fn tt_umd_finds_a_p100() {
-    check("tt_umd", "umd", "p100");
+    check("tt_umd", "umd", &["p100"]);
 }
 #[test]
 fn tt_umd_finds_a_p150() {
-    check("tt_umd", "umd", "p150");
+    check("tt_umd", "umd", &["p150"]);
 }
 #[test]
 fn pyluwen_reads_the_telemetry_of_a_p100() {
-    check("pyluwen", "luwen", "p100");
+    check("pyluwen", "luwen", &["p100"]);
 }
 #[test]
 fn pyluwen_reads_the_telemetry_of_a_p150() {
-    check("pyluwen", "luwen", "p150");
+    check("pyluwen", "luwen", &["p150"]);
 }
 #[test]
 fn tt_smi_makes_a_snapshot_of_a_p100() {
-    check("tt_smi", "smi", "p100");
+    check("tt_smi", "smi", &["p100"]);
 }
 #[test]
 fn tt_smi_makes_a_snapshot_of_a_p150() {
-    check("tt_smi", "smi", "p150");
+    check("tt_smi", "smi", &["p150"]);
+}
+#[test]
+fn tt_umd_finds_two_cards() {
+    check("tt_umd", "umd_two", &["p100", "p150"]);
+}
+#[test]
+fn tt_smi_makes_a_snapshot_of_two_cards() {
+    check("tt_smi", "smi", &["p100", "p150"]);
 }

@@ -47,6 +47,21 @@ fn hashes(report: &Value) -> Vec<(String, Value)> {
 }
 
 #[test]
+fn the_second_card_of_a_machine_runs_programs_too() {
+    let out = folder();
+    let own = run_example("ring", out.path(), &["--report", "json", "--board", "p100"]).code(0).json();
+    let words = run_of("ring", out.path(), &["--report", "json"]);
+    let words = words.into_iter().map(|word| word.replace(CARD, "/dev/tenstorrent/1"));
+    let mut all = ["card", "--board", "p150", "--board", "p100", "--", env!("CARGO_BIN_EXE_tilework")]
+        .map(str::to_owned)
+        .to_vec();
+    all.extend(words);
+    let other = tilework(&all).code(0).says(LEFT).json();
+    assert_eq!(hashes(&own), hashes(&other));
+    assert_eq!(other["chip"], "tt-kmd: /dev/tenstorrent/1");
+}
+
+#[test]
 fn examples_give_the_same_outputs_on_a_card_with_both_dispatches() {
     for (name, board) in [("increment", "p150"), ("pipeline", "p100"), ("ring", "p150"), ("ring", "p100")] {
         for dispatch in ["fast", "slow"] {

@@ -26,6 +26,8 @@ pub struct OpenFlags {
 #[derive(Debug)]
 pub struct Driver {
     board: Board,
+    /// Which of the machine's cards it is.
+    number: usize,
     pub(crate) bus: BusMap,
     files: BTreeMap<FileId, File>,
     next: u32,
@@ -72,8 +74,14 @@ impl Driver {
 
     /// As [`Driver::new`], with bus addresses in `bus`, which the card has already.
     pub fn with_bus(board: Board, card: &mut dyn Card, bus: BusMap) -> Self {
+        Self::of_card(0, board, card, bus)
+    }
+
+    /// As [`Driver::with_bus`], of card `number` of the machine.
+    pub fn of_card(number: usize, board: Board, card: &mut dyn Card, bus: BusMap) -> Self {
         let driver = Self {
             board,
+            number,
             bus,
             files: BTreeMap::new(),
             next: 0,
@@ -264,7 +272,7 @@ impl Driver {
             device_id: DEVICE,
             subsystem_vendor_id: VENDOR,
             subsystem_id: u16::try_from(self.board.product()).unwrap_or_default(),
-            bus_dev_fn: tree::BUS_DEVICE_FUNCTION,
+            bus_dev_fn: tree::bus_device_function(self.number),
             max_dma_buf_size_log2: layout::DMA_BUF_LOG2,
             ..DeviceInfo::default()
         };

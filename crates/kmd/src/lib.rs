@@ -27,7 +27,7 @@ pub use memory::{Mapping, Target};
 pub use tilework_abi::kmd as layout;
 #[cfg(unix)]
 pub use tree::write_tree;
-pub use tree::{BUS_DEVICE_FUNCTION, Entry, MAJOR, Tree, tree};
+pub use tree::{BETWEEN_BOARDS, Entry, MAJOR, MOST_CARDS, Tree, bus_device_function, tree, tree_of};
 
 use tilework_abi::tlb::Bar;
 

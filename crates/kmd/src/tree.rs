@@ -11,13 +11,26 @@ use tilework_abi::pci::{CLASS, DEVICE, VENDOR, config};
 use tilework_abi::telemetry::{PRODUCT_SHIFT, tag};
 use tilework_abi::tlb::Bar;
 
-/// Where the card is on the PCI bus: bus 1, device 0, function 0 (`bus_dev_fn`).
-pub const BUS_DEVICE_FUNCTION: u16 = 0x0100;
+/// What stands between the boards of several cards in the variable with which the command hands
+/// them to the library.
+pub const BETWEEN_BOARDS: char = ';';
+/// The most cards of a machine.
+pub const MOST_CARDS: usize = 8;
+
+/// Where card `number` is on the PCI bus: device 0, function 0 of a bus of its own, from 1 on
+/// (`bus_dev_fn`).
+pub fn bus_device_function(number: usize) -> u16 {
+    u16::try_from(number + 1).unwrap_or(u16::MAX) << 8
+}
 /// The number of the device file's class: one of those that Linux gives out (`devices.txt`,
 /// 234..254).
 pub const MAJOR: u32 = 240;
 /// The same in words.
-const ADDRESS: &str = "0000:01:00.0";
+fn address(number: usize) -> String {
+    format!("0000:{:02x}:00.0", bus_device_function(number) >> 8)
+}
+/// Distance between the BARs of two cards in the host's memory: no card has more.
+const NEXT_CARD: u64 = 1 << 38;
 
 /// A file or folder of the tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,7 +103,7 @@ fn shown(telemetry: &BTreeMap<u16, u32>, tag: u16, how: Show) -> Option<String> 
 
 /// The first bytes of the configuration space: header, and a PCI Express capability whose link is
 /// up as a P150's is, 32 GT/s and 16 lanes.
-fn config_space(board: Board) -> Vec<u8> {
+fn config_space(number: usize, board: Board) -> Vec<u8> {
     const CAPABILITY: usize = 0x40;
     let mut bytes = vec![0; config::SIZE as usize];
     let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -100,7 +113,7 @@ fn config_space(board: Board) -> Vec<u8> {
     put(config::CLASS as usize, CLASS << 8);
     for bar in Bar::ALL {
         let at = bar.config_offset() as usize;
-        let base = bar.assigned();
+        let base = bar.assigned() + NEXT_CARD * number as u64;
         put(at, u32::try_from(base & 0xFFFF_FFFF).unwrap_or_default() | bar.attributes());
         put(at + 4, u32::try_from(base >> 32).unwrap_or_default());
     }
@@ -115,13 +128,14 @@ fn config_space(board: Board) -> Vec<u8> {
 }
 
 /// The `resource` file: first and last address and flags of each BAR.
-fn resources() -> String {
+fn resources(number: usize) -> String {
     // Memory, 64 bits, and prefetchable (Linux `ioport.h`).
     const MEMORY: u64 = 0x14_0204;
     const PREFETCH: u64 = 0x14_220C;
     let mut text = String::new();
     for bar in Bar::ALL {
         let (first, flags) = (bar.assigned(), if bar == Bar::Bar2 { MEMORY } else { PREFETCH });
+        let first = first + NEXT_CARD * number as u64;
         let _ = writeln!(text, "{first:#018x} {:#018x} {flags:#018x}", first + bar.size() - 1);
         let _ = writeln!(text, "{0:#018x} {0:#018x} {0:#018x}", 0);
     }
@@ -130,9 +144,16 @@ fn resources() -> String {
 
 /// The tree of a card of kind `board` with that telemetry.
 pub fn tree(board: Board, telemetry: &BTreeMap<u16, u32>) -> Tree {
+    tree_of(0, board, telemetry)
+}
+
+/// The tree of card `number` of a machine; together with those of the others it is the machine's.
+pub fn tree_of(number: usize, board: Board, telemetry: &BTreeMap<u16, u32>) -> Tree {
     let mut tree = Tree::new();
-    let device = format!("/sys/devices/pci0000:00/{ADDRESS}");
-    let class = format!("{device}/tenstorrent/tenstorrent!0");
+    let address = address(number);
+    let device = format!("/sys/devices/pci0000:00/{address}");
+    let name = format!("tenstorrent!{number}");
+    let class = format!("{device}/tenstorrent/{name}");
     let mut text = |path: String, content: String| tree.insert(path, Entry::File(content.into_bytes()));
     let [major, minor, patch] = MODULE_VERSION;
     text("/sys/module/tenstorrent/version".into(), format!("{major}.{minor}.{patch}\n"));
@@ -150,30 +171,31 @@ pub fn tree(board: Board, telemetry: &BTreeMap<u16, u32>) -> Tree {
         ("max_link_speed", "32.0 GT/s PCIe\n".into()),
         ("max_link_width", "16\n".into()),
         ("local_cpulist", "0\n".into()),
-        ("resource", resources()),
-        ("uevent", format!("DRIVER=tenstorrent\nPCI_ID={VENDOR:04X}:{DEVICE:04X}\nPCI_SLOT_NAME={ADDRESS}\n")),
+        ("resource", resources(number)),
+        ("uevent", format!("DRIVER=tenstorrent\nPCI_ID={VENDOR:04X}:{DEVICE:04X}\nPCI_SLOT_NAME={address}\n")),
         // Addresses are translated, so that clients need no huge pages.
         ("iommu_group/type", "DMA-FQ\n".into()),
     ] {
         text(format!("{device}/{name}"), content);
     }
-    text(format!("{class}/dev"), format!("{MAJOR}:0\n"));
+    text(format!("{class}/dev"), format!("{MAJOR}:{number}\n"));
     for (name, tag, how) in ATTRIBUTES {
         if let Some(content) = shown(telemetry, tag, how) {
             text(format!("{class}/{name}"), content);
         }
     }
-    tree.insert(format!("{device}/config"), Entry::File(config_space(board)));
+    tree.insert(format!("{device}/config"), Entry::File(config_space(number, board)));
     tree.insert(format!("{class}/device"), Entry::Link("../..".into()));
-    tree.insert("/dev/tenstorrent/0".into(), Entry::Device(MAJOR, 0));
+    let minor = u32::try_from(number).unwrap_or(u32::MAX);
+    tree.insert(format!("/dev/tenstorrent/{number}"), Entry::Device(MAJOR, minor));
     tree.insert("/sys/bus/pci/slots".into(), Entry::Folder);
     tree.insert(
-        format!("/sys/bus/pci/devices/{ADDRESS}"),
-        Entry::Link(format!("../../../devices/pci0000:00/{ADDRESS}")),
+        format!("/sys/bus/pci/devices/{address}"),
+        Entry::Link(format!("../../../devices/pci0000:00/{address}")),
     );
-    let of_class = format!("../../devices/pci0000:00/{ADDRESS}/tenstorrent/tenstorrent!0");
-    tree.insert("/sys/class/tenstorrent/tenstorrent!0".into(), Entry::Link(of_class.clone()));
-    tree.insert(format!("/sys/dev/char/{MAJOR}:0"), Entry::Link(of_class));
+    let of_class = format!("../../devices/pci0000:00/{address}/tenstorrent/{name}");
+    tree.insert(format!("/sys/class/tenstorrent/{name}"), Entry::Link(of_class.clone()));
+    tree.insert(format!("/sys/dev/char/{MAJOR}:{number}"), Entry::Link(of_class));
     tree
 }
 

@@ -125,6 +125,15 @@ impl Card {
     /// # Errors
     /// A board that cannot be built, as text.
     pub fn new(board: Board, bus: Option<Box<dyn HostBus>>) -> Result<Self, String> {
+        Self::numbered(board, bus, 0)
+    }
+
+    /// Card `number` of a process that has several, just powered on: its serial number and its
+    /// files are its own.
+    ///
+    /// # Errors
+    /// As [`Card::new`].
+    pub fn numbered(board: Board, bus: Option<Box<dyn HostBus>>, number: usize) -> Result<Self, String> {
         let coverage = coverage_file();
         let counts = coverage.is_some();
         let config = ChipConfig {
@@ -132,13 +141,13 @@ impl Card {
             bugs: bugs(),
             coverage: counts,
             answers_host_errors: true,
-            ..ChipConfig::new(board)
+            ..ChipConfig::of_card(number, board)
         };
         let mut chip = Chip::new(config).map_err(|error| format!("the chip cannot be built: {error}"))?;
         if let Some(bus) = bus {
             chip.attach_host_bus(bus);
         }
-        let looking = Looking::begin(Wanted::by_environment(), &mut chip, board);
+        let looking = Looking::begin(Wanted::by_environment().of_card(number), &mut chip, board);
         Ok(Self {
             chip,
             end: || std::process::abort(),

@@ -32,6 +32,17 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
+    /// The same for card `number` of the process: files of all but the first have the number before
+    /// the ending.
+    pub(crate) fn of_card(mut self, number: usize) -> Self {
+        let files = [self.findings.as_mut(), self.trace.as_mut().map(|trace| &mut trace.0), self.html.as_mut()];
+        for path in files.into_iter().flatten().filter(|_| number > 0) {
+            let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned()).unwrap_or_default();
+            path.set_extension(format!("{number}.{ending}"));
+        }
+        self
+    }
+
     /// What the environment of the process says.
     pub(crate) fn by_environment() -> Self {
         let (wanted, wrong) = Self::of(|name| std::env::var_os(name));

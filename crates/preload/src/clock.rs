@@ -108,8 +108,8 @@ fn lazy() {
     while state::exists() {
         std::thread::sleep(SILENCE * turns);
         let Some(mut state) = state::try_lock() else { continue };
-        let accesses = state.card.touched();
-        if accesses != before || !state.driver.is_open() || state.card.is_quiet() {
+        let accesses = state.touched();
+        if accesses != before || !state.is_open() || state.is_quiet() {
             (before, turns) = (accesses, 1);
             continue;
         }
@@ -121,13 +121,13 @@ fn lazy() {
 
 fn free() {
     while state::exists() {
-        let idle = match state::try_lock() {
-            Some(mut state) if state.driver.is_open() => {
-                state.card.clock(STEP);
-                state.card.is_quiet()
+        let idle = state::try_lock().is_none_or(|mut state| {
+            if !state.is_open() {
+                return true;
             }
-            _ => true,
-        };
+            state.clock(STEP);
+            state.is_quiet()
+        });
         if idle {
             std::thread::sleep(Duration::from_micros(50));
         } else {
@@ -142,10 +142,10 @@ fn pass(cycles: u32) {
         return;
     }
     if let Some(mut state) = state::try_lock()
-        && state.driver.is_open()
-        && !state.card.is_quiet()
+        && state.is_open()
+        && !state.is_quiet()
     {
-        state.card.clock(cycles);
+        state.clock(cycles);
     }
 }
 
@@ -160,7 +160,7 @@ fn slept(time: Duration) {
             return;
         }
         let step = left.min(u64::from(STEP) * 10);
-        state.card.clock(step as u32);
+        state.clock(step as u32);
         left -= step;
     }
 }
@@ -254,11 +254,11 @@ pub(crate) fn is_look(rip: usize) -> bool {
 /// What a program that is being interpreted sees when it looks at `clock`: drivers measure each of
 /// their accesses, between which the interpretation is not to end. `passes`: the chip's time moves.
 /// `None`: the call is for the processor.
-pub(crate) fn look(card: &mut state::OwnCard, clock: u64, passes: bool) -> Option<libc::timespec> {
+pub(crate) fn look(state: &mut state::State, clock: u64, passes: bool) -> Option<libc::timespec> {
     let clock = libc::clockid_t::try_from(clock).ok().filter(|&clock| clock >= 0)?;
     access_ends();
-    if passes && !card.is_quiet() {
-        card.clock(LOOK);
+    if passes && !state.is_quiet() {
+        state.clock(LOOK);
     }
     let mut out = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place of this function's.

@@ -104,7 +104,7 @@ fn read_ahead(state: &mut State, at: usize, out: &mut [u8]) -> bool {
     let (bar, offset, room) = map.place(start);
     let len = (MOST - start % MOST).min(room);
     let fits = start % MOST + len <= MOST && at - start + out.len() <= len && len.is_multiple_of(UNIT);
-    if !fits || !state.card.is_l1(bar, offset, len) {
+    if !fits || !state.seat(map.file).is_some_and(|seat| seat.card.is_l1(bar, offset, len)) {
         return false;
     }
     let mut data = [0; MOST];

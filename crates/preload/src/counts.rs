@@ -17,24 +17,40 @@ pub(crate) struct Accesses {
     pub bytes_written: u64,
 }
 
-/// Writes the file; `%p` in its name is the number of the process.
-pub(crate) fn write(card: &mut OwnCard, path: OsString) {
+/// Writes the file, with the sums over all cards; `%p` in its name is the number of the process.
+pub(crate) fn write(cards: &mut [&mut OwnCard], path: OsString) {
     let path = path
         .into_string()
         .map_or_else(OsString::from, |text| OsString::from(text.replace("%p", &std::process::id().to_string())));
-    let (accesses, stats) = (card.accesses(), card.stats());
+    const NAMES: [&str; 9] = [
+        "cycles",
+        "instructions",
+        "bar_reads",
+        "bar_bytes_read",
+        "bar_writes",
+        "bar_bytes_written",
+        "host_memory_bytes_read_by_card",
+        "host_memory_writes_by_card",
+        "host_memory_bytes_written_by_card",
+    ];
+    let mut sums = [0; NAMES.len()];
+    for card in cards {
+        let (accesses, stats) = (card.accesses(), card.stats());
+        let values = [
+            stats.cycles,
+            stats.instructions,
+            accesses.reads,
+            accesses.bytes_read,
+            accesses.writes,
+            accesses.bytes_written,
+            card.bytes_from_host(),
+            card.device_writes(),
+            card.bytes_to_host(),
+        ];
+        sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
     let mut text = String::from("{\n");
-    for (name, value) in [
-        ("cycles", stats.cycles),
-        ("instructions", stats.instructions),
-        ("bar_reads", accesses.reads),
-        ("bar_bytes_read", accesses.bytes_read),
-        ("bar_writes", accesses.writes),
-        ("bar_bytes_written", accesses.bytes_written),
-        ("host_memory_bytes_read_by_card", card.bytes_from_host()),
-        ("host_memory_writes_by_card", card.device_writes()),
-        ("host_memory_bytes_written_by_card", card.bytes_to_host()),
-    ] {
+    for (name, value) in NAMES.into_iter().zip(sums) {
         let _ = writeln!(text, "  \"{name}\": {value},");
     }
     text.truncate(text.trim_end_matches(",\n").len());

@@ -2,27 +2,27 @@
 
 use crate::maps::{self, is_card};
 use crate::real::{real, set_errno};
-use crate::state::{self, Locked, State};
+use crate::state::{self, Locked, OpenFile, Seat, State};
 use crate::{clock, paths, process, tell, watch};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tilework_kmd::{FileId, OpenFlags, Refusal};
+use tilework_kmd::{OpenFlags, Refusal};
 
 /// Descriptors that can be the device's; a process has fewer, unless its limit was raised.
 const COUNT: usize = 1 << 16;
-/// By descriptor: zero, or one more than the number of its open file.
+/// By descriptor: zero, or one more than what stands for its open file.
 static FILES: [AtomicU32; COUNT] = [const { AtomicU32::new(0) }; COUNT];
 /// How often somebody looks whether it need not wait any more.
 const TURN: Duration = Duration::from_millis(1);
 
 /// The open file of a descriptor.
-fn file_of(fd: i32) -> Option<FileId> {
+fn file_of(fd: i32) -> Option<OpenFile> {
     let slot = FILES.get(usize::try_from(fd).ok()?)?;
-    slot.load(Ordering::Relaxed).checked_sub(1).map(FileId::of)
+    slot.load(Ordering::Relaxed).checked_sub(1).map(OpenFile::of)
 }
 
-fn set(fd: i32, file: Option<FileId>) {
+fn set(fd: i32, file: Option<OpenFile>) {
     if let Some(slot) = usize::try_from(fd).ok().and_then(|fd| FILES.get(fd)) {
         slot.store(file.map_or(0, |file| file.number() + 1), Ordering::Relaxed);
     }
@@ -48,9 +48,7 @@ pub(crate) fn opened(fd: i32, flags: i32) -> i32 {
         }
         status
     };
-    if !paths::is_device(status.st_dev, status.st_ino) {
-        return fd;
-    }
+    let Some(number) = paths::device(status.st_dev, status.st_ino) else { return fd };
     if flags & libc::O_PATH != 0 {
         return fd;
     }
@@ -65,10 +63,12 @@ pub(crate) fn opened(fd: i32, flags: i32) -> i32 {
         knows_power: flags & libc::O_APPEND != 0,
     };
     loop {
-        let mut state = state::lock_or_make();
-        let State { card, driver, descriptors, .. } = &mut *state;
+        let mut state = state::lock_or_make(number);
+        let State { cards, descriptors, .. } = &mut *state;
+        let Some(Seat { card, driver }) = cards[number].as_mut() else { return failed(libc::EIO) };
         match driver.open(card, wanted) {
             Ok(file) => {
+                let file = OpenFile { card: number, file };
                 descriptors.insert(file.number(), 1);
                 set(fd, Some(file));
                 return fd;
@@ -91,14 +91,15 @@ fn wait(state: Locked) {
 }
 
 /// A descriptor of `file` is closed.
-fn closed(file: FileId) {
+fn closed(file: OpenFile) {
     let Some(mut state) = state::lock(true) else { return };
-    let State { card, driver, descriptors, user, .. } = &mut *state;
+    let State { cards, descriptors, user, .. } = &mut *state;
+    let Some(Seat { card, driver }) = cards[file.card].as_mut() else { return };
     let Some(count) = descriptors.get_mut(&file.number()) else { return };
     *count -= 1;
     if *count == 0 {
         descriptors.remove(&file.number());
-        driver.close(card, user, file);
+        driver.close(card, user, file.file);
     }
 }
 
@@ -190,9 +191,10 @@ unsafe extern "C" fn ioctl(fd: i32, request: usize, argument: usize) -> i32 {
     };
     loop {
         let Some(mut state) = state::lock(true) else { return orphan() };
-        let State { card, driver, user, .. } = &mut *state;
+        let State { cards, user, .. } = &mut *state;
+        let Some(Seat { card, driver }) = cards[file.card].as_mut() else { return orphan() };
         // The kernel takes the lower half of the number, too.
-        let result = clock::hide(|| driver.request(card, user, file, request as u32, argument as u64));
+        let result = clock::hide(|| driver.request(card, user, file.file, request as u32, argument as u64));
         match result {
             Ok(()) => return 0,
             Err(Refusal::Error(errno)) => {
@@ -234,8 +236,9 @@ unsafe fn map(at: *mut c_void, len: usize, protection: i32, flags: i32, fd: i32,
     if len == 0 || offset < 0 || offset % 4096 != 0 {
         return refuse(libc::EINVAL);
     }
-    let State { driver, maps, .. } = &mut *state;
-    let mapping = match driver.mapping(file, offset as u64, len as u64) {
+    let State { cards, maps, .. } = &mut *state;
+    let Some(Seat { driver, .. }) = cards[file.card].as_mut() else { return refuse(libc::EIO) };
+    let mapping = match driver.mapping(file.file, offset as u64, len as u64) {
         Ok(mapping) => mapping,
         Err(errno) => {
             drop(state);
@@ -244,7 +247,7 @@ unsafe fn map(at: *mut c_void, len: usize, protection: i32, flags: i32, fd: i32,
     };
     match maps.make((at.expose_provenance(), fixed), len, file, mapping, protection) {
         Some(start) => {
-            driver.mapped(file, mapping.target);
+            driver.mapped(file.file, mapping.target);
             std::ptr::with_exposed_provenance_mut(start)
         }
         None => refuse(libc::ENOMEM),
@@ -279,13 +282,15 @@ unsafe extern "C" fn mmap64(
 /// Takes the card's mappings out of a range. `None` if there are none; whether that was possible.
 fn unmap_card(at: usize, len: usize) -> Option<bool> {
     let mut state = state::lock(true)?;
-    let State { card, driver, maps, user, .. } = &mut *state;
+    let State { cards, maps, user, .. } = &mut *state;
     if !maps.touches(at, len) {
         return None;
     }
     let Ok(gone) = maps.remove(at, len) else { return Some(false) };
     for map in gone {
-        driver.unmapped(card, user, map.file, map.mapping.target);
+        if let Some(Seat { card, driver }) = cards[map.file.card].as_mut() {
+            driver.unmapped(card, user, map.file.file, map.mapping.target);
+        }
     }
     Some(true)
 }

@@ -5,12 +5,13 @@
 //! counts it.
 
 use crate::real::real;
+use crate::state::OpenFile;
 use crate::{tell, watch};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tilework_abi::tlb::Bar;
-use tilework_kmd::{FileId, Mapping, PAGE, Target};
+use tilework_kmd::{Mapping, PAGE, Target};
 
 /// Bytes of the reservation: BAR4 is 32 GiB, and a program may map it more than once.
 const ARENA: usize = 1 << 39;
@@ -25,7 +26,7 @@ static BUFFERS: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Map {
     pub start: usize,
     pub len: usize,
-    pub file: FileId,
+    pub file: OpenFile,
     pub mapping: Mapping,
 }
 
@@ -130,7 +131,7 @@ impl Maps {
         &mut self,
         (hint, fixed): (usize, bool),
         len: usize,
-        file: FileId,
+        file: OpenFile,
         mapping: Mapping,
         protection: i32,
     ) -> Option<usize> {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use tilework_kmd::MAJOR;
+use tilework_kmd::{MAJOR, MOST_CARDS};
 
 /// Places that are the card's, whatever the host has there.
 const OWN: [&[u8]; 3] = [b"/dev/tenstorrent", b"/sys/class/tenstorrent", b"/sys/module/tenstorrent"];
@@ -17,10 +17,10 @@ const SHARED: [&[u8]; 5] =
 /// The longest path.
 const LONGEST: usize = 4096;
 
-/// The folder, and what tells its device file and the folder of device files from all others.
+/// The folder, and what tells its device files, by their number, and their folder from all others.
 struct Tree {
     root: PathBuf,
-    device: (u64, u64),
+    cards: Vec<(u64, u64)>,
     devices: (u64, u64),
 }
 
@@ -44,7 +44,9 @@ pub(crate) fn find_tree() -> bool {
             let found = std::fs::metadata(root.join(path)).ok()?;
             Some((found.dev(), found.ino()))
         };
-        Some(Tree { device: number("dev/tenstorrent/0")?, devices: number("dev/tenstorrent")?, root })
+        let cards: Vec<_> = (0..MOST_CARDS).map_while(|card| number(&format!("dev/tenstorrent/{card}"))).collect();
+        let devices = number("dev/tenstorrent").filter(|_| !cards.is_empty())?;
+        Some(Tree { cards, devices, root })
     })
     .is_some()
 }
@@ -99,18 +101,18 @@ fn lead(path: *const c_char, buffer: &mut Buffer) -> *const c_char {
     path
 }
 
-/// Whether a file is the device file.
-pub(crate) fn is_device(dev: u64, ino: u64) -> bool {
-    tree().is_some_and(|tree| tree.device == (dev, ino))
+/// Which card's device file a file is.
+pub(crate) fn device(dev: u64, ino: u64) -> Option<usize> {
+    tree()?.cards.iter().position(|&card| card == (dev, ino))
 }
 
-/// Shows the device file as what it is.
+/// Shows a device file as what it is.
 fn patch(status: *mut libc::stat) {
     // SAFETY: the caller's place, which was just written.
     let status = unsafe { &mut *status };
-    if is_device(status.st_dev, status.st_ino) {
+    if let Some(card) = device(status.st_dev, status.st_ino) {
         status.st_mode = libc::S_IFCHR | 0o666;
-        status.st_rdev = libc::makedev(MAJOR, 0);
+        status.st_rdev = libc::makedev(MAJOR, card as u32);
         status.st_size = 0;
     }
 }
@@ -244,9 +246,9 @@ unsafe extern "C" fn statx(folder: i32, path: Text, flags: i32, mask: u32, out: 
         // SAFETY: the caller's place, which was just written.
         let status = unsafe { &mut *out };
         let dev = libc::makedev(status.stx_dev_major, status.stx_dev_minor);
-        if is_device(dev, status.stx_ino) {
+        if let Some(card) = device(dev, status.stx_ino) {
             status.stx_mode = (libc::S_IFCHR | 0o666) as u16;
-            (status.stx_rdev_major, status.stx_rdev_minor) = (MAJOR, 0);
+            (status.stx_rdev_major, status.stx_rdev_minor) = (MAJOR, card as u32);
             status.stx_size = 0;
         }
     }

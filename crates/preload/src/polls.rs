@@ -1,7 +1,7 @@
 //! Polls of pinned memory: a word that the program reads again, and finds as it was, while it does
 //! nothing else to the card. The chip then runs to its next write of the host's memory.
 
-use crate::state::{self, OwnCard};
+use crate::state::{self, State};
 
 /// Words that one loop looks at.
 const WORDS: usize = 16;
@@ -37,14 +37,14 @@ impl Polls {
 }
 
 /// Lets the chip run to its next write of the host's memory, or for some time.
-pub(crate) fn run_to_write(card: &mut OwnCard) {
-    let writes = card.device_writes();
+pub(crate) fn run_to_write(state: &mut State) {
+    let writes = state.device_writes();
     for _ in 0..STEPS {
-        if card.is_quiet() {
+        if state.is_quiet() {
             return;
         }
-        card.clock(STEP);
-        if card.device_writes() != writes || state::is_awaited() {
+        state.clock(STEP);
+        if state.device_writes() != writes || state::is_awaited() {
             return;
         }
     }

@@ -77,15 +77,14 @@ pub(crate) fn at_end() {
 
 extern "C" fn finish() {
     if let Some(mut state) = state::lock(true) {
-        state.card.finish();
-        write_counts(&mut state.card);
+        state.finish();
     }
 }
 
 /// Writes the file of `--counts`, if it is wanted.
-pub(crate) fn write_counts(card: &mut state::OwnCard) {
+pub(crate) fn write_counts(cards: &mut [&mut state::OwnCard]) {
     if let Some(path) = std::env::var_os("TILEWORK_CARD_COUNTS") {
-        counts::write(card, path);
+        counts::write(cards, path);
     }
 }
 

@@ -126,8 +126,8 @@ impl Standstill {
         }
     }
 
-    /// Tells what stands still. True if the process is to end.
-    pub(crate) fn tell(&mut self, chip: &Chip) -> bool {
+    /// Tells what stands still on the chip of card `number`. True if the process is to end.
+    pub(crate) fn tell(&mut self, number: usize, chip: &Chip) -> bool {
         // It is looked at anew after the same time.
         self.since = None;
         let waiting = chip.waiting();
@@ -138,7 +138,7 @@ impl Standstill {
             Policy::Warn | Policy::Off => false,
         };
         if ends || !std::mem::replace(&mut self.told, true) {
-            tell::say_last(&text(chip.last_event(), &self.words, &waiting, stuck, ends));
+            tell::say_last(&text((number, chip.last_event()), &self.words, &waiting, stuck, ends));
         }
         ends
     }
@@ -149,14 +149,15 @@ fn is_stuck(waiting: &Waiting) -> bool {
     !waiting.coprocessor.is_empty() || waiting.watched.iter().any(|word| word.stale)
 }
 
-fn text(cycle: u64, words: &[(Word, u64)], waiting: &[Waiting], stuck: bool, ends: bool) -> String {
+fn text((number, cycle): (usize, u64), words: &[(Word, u64)], waiting: &[Waiting], stuck: bool, ends: bool) -> String {
     let mut out = String::new();
     let name = if stuck || ends { "deadlock" } else { "warning" };
     let seconds = PATIENCE.as_secs();
+    let of_card = if number > 0 { format!(" of card {number}") } else { String::new() };
     let _ = write!(
         out,
-        "{name}: nothing can happen on the chip by itself since cycle {cycle}: no core can run and nothing is in \
-         flight. The program has polled it for {seconds} s without a change, at"
+        "{name}: nothing can happen on the chip{of_card} by itself since cycle {cycle}: no core can run and nothing is \
+         in flight. The program has polled it for {seconds} s without a change, at"
     );
     for (word, value) in words {
         let _ = match word {

@@ -18,16 +18,15 @@ use tilework_abi::grid::Site;
 use tilework_abi::simlib::board_of;
 use tilework_abi::tensix::L1_SIZE;
 use tilework_abi::tlb::{Bar, COUNT_2M, REG_BYTES, REGS, REGS_END, SIZE_2M, Window, WindowSize};
-use tilework_kmd::{BusMap, Driver, Errno, UserMemory};
+use tilework_kmd::{BETWEEN_BOARDS, BusMap, Driver, Errno, FileId, MOST_CARDS, UserMemory};
 use tilework_sim::{ChipStats, HostBus};
 
 /// The words that a wrong access is told with.
 const ACCESS: &str = "an access of the program to a BAR";
 
-/// The card.
+/// The cards that were opened, by their number, and what they share.
 pub(crate) struct State {
-    pub card: OwnCard,
-    pub driver: Driver,
+    pub cards: [Option<Seat>; MOST_CARDS],
     pub maps: Maps,
     /// Descriptors that stand for each open file.
     pub descriptors: HashMap<u32, u32>,
@@ -38,14 +37,97 @@ pub(crate) struct State {
     pub stored: (usize, usize),
 }
 
+/// A card and its driver.
+pub(crate) struct Seat {
+    pub card: OwnCard,
+    pub driver: Driver,
+}
+
+/// An open file of a card.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OpenFile {
+    pub card: usize,
+    pub file: FileId,
+}
+
+impl OpenFile {
+    /// Numbers that stand for files of one card.
+    const EACH: u32 = u32::MAX / MOST_CARDS as u32 - 1;
+
+    /// A number that stands for it.
+    pub(crate) fn number(self) -> u32 {
+        self.card as u32 * Self::EACH + self.file.number() % Self::EACH
+    }
+    pub(crate) fn of(number: u32) -> Self {
+        Self { card: (number / Self::EACH) as usize, file: FileId::of(number % Self::EACH) }
+    }
+}
+
+impl State {
+    fn seats(&mut self) -> impl Iterator<Item = &mut Seat> {
+        self.cards.iter_mut().flatten()
+    }
+    /// The card whose file it is, if the file still shows it.
+    pub(crate) fn seat(&mut self, file: OpenFile) -> Option<&mut Seat> {
+        self.cards[file.card].as_mut().filter(|seat| seat.driver.shows(file.file))
+    }
+    /// Whether any card is open.
+    pub(crate) fn is_open(&mut self) -> bool {
+        self.seats().any(|seat| seat.driver.is_open())
+    }
+    /// Whether nothing happens on any chip by itself.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        self.seats().all(|seat| seat.card.is_quiet())
+    }
+    /// Lets time pass on all chips.
+    pub(crate) fn clock(&mut self, cycles: u32) {
+        self.seats().for_each(|seat| seat.card.clock(cycles));
+    }
+    /// Writes of the devices to the program's memory so far.
+    pub(crate) fn device_writes(&mut self) -> u64 {
+        self.seats().map(|seat| seat.card.device_writes()).sum()
+    }
+    /// How often the program has touched the cards.
+    pub(crate) fn touched(&mut self) -> u64 {
+        self.seats().map(|seat| seat.card.touched()).sum()
+    }
+    /// The program has read its memory at `at` and found `value`. Any of the cards may write there.
+    pub(crate) fn looked_at_memory(&mut self, at: usize, value: u64) {
+        let quiet = self.is_quiet();
+        if self.seats().any(|seat| seat.card.looked(Word::Memory(at), value, quiet)) {
+            self.end_standing_still();
+        }
+    }
+    /// The process ends: what was found on the chips is told, and files are written.
+    pub(crate) fn finish(&mut self) {
+        let mut cards: Vec<_> = self.seats().map(|seat| &mut seat.card).collect();
+        cards.iter_mut().for_each(|card| card.finish());
+        crate::process::write_counts(&mut cards);
+    }
+    /// Ends the process at a deadlock.
+    pub(crate) fn end_standing_still(&mut self) -> ! {
+        self.finish();
+        tell::end_with(tell::DEADLOCKED)
+    }
+    /// Ends the process if one of the cards stands still.
+    pub(crate) fn end_if_standing_still(&mut self) {
+        if self.seats().any(|seat| seat.card.stands_still) {
+            self.end_standing_still();
+        }
+    }
+}
+
 /// The chip as the driver sees it.
 pub(crate) struct OwnCard {
     card: Card,
+    number: usize,
     board: Board,
     bus: BusMap,
     accesses: Accesses,
     moved: Arc<Moved>,
     standstill: Standstill,
+    /// It does, and the process is to end.
+    stands_still: bool,
     /// What the program has written into the registers of windows of 2 MiB.
     aims: [u8; AIMS],
 }
@@ -61,24 +143,30 @@ struct Moved {
 }
 
 impl OwnCard {
-    fn new(board: Board, bus: BusMap) -> Self {
+    fn new(number: usize, board: Board, bus: BusMap) -> Self {
         let moved = Arc::<Moved>::default();
         let host = Box::new(HostMemory(bus.clone(), Arc::clone(&moved)));
-        let mut card = Card::new(board, Some(host)).unwrap_or_else(|error| {
+        let mut card = Card::numbered(board, Some(host), number).unwrap_or_else(|error| {
             tell::say(&error);
             tell::end()
         });
         card.end_by(tell::end);
-        Self { card, board, bus, accesses: Accesses::default(), moved, standstill: Standstill::new(), aims: [0; AIMS] }
-    }
-    /// The program has read a word and found `value`. Does not come back when that ends the process.
-    pub(crate) fn looked(&mut self, word: Word, value: u64) {
-        let quiet = self.is_quiet() && self.card.chip().fault().is_none();
-        if self.standstill.looked(word, value, quiet) && self.standstill.tell(self.card.chip()) {
-            self.finish();
-            crate::process::write_counts(self);
-            tell::end_with(tell::DEADLOCKED);
+        Self {
+            card,
+            number,
+            board,
+            bus,
+            accesses: Accesses::default(),
+            moved,
+            standstill: Standstill::new(),
+            stands_still: false,
+            aims: [0; AIMS],
         }
+    }
+    /// The program has read a word and found `value`. True if the process is to end.
+    pub(crate) fn looked(&mut self, word: Word, value: u64, quiet: bool) -> bool {
+        let quiet = quiet && self.card.chip().fault().is_none();
+        self.standstill.looked(word, value, quiet) && self.standstill.tell(self.number, self.card.chip())
     }
     /// Accesses of the program so far.
     pub(crate) fn accesses(&self) -> Accesses {
@@ -143,7 +231,8 @@ impl tilework_kmd::Card for OwnCard {
         match word.get_mut(..out.len()) {
             Some(part) => {
                 part.copy_from_slice(out);
-                self.looked(Word::Bar(bar, offset), u64::from_le_bytes(word));
+                let quiet = self.is_quiet();
+                self.stands_still |= self.looked(Word::Bar(bar, offset), u64::from_le_bytes(word), quiet);
             }
             None => self.standstill.forget(),
         }
@@ -165,7 +254,7 @@ impl tilework_kmd::Card for OwnCard {
     fn reset(&mut self) {
         self.card.end();
         let (accesses, moved) = (self.accesses, Arc::clone(&self.moved));
-        *self = Self::new(self.board, self.bus.clone());
+        *self = Self::new(self.number, self.board, self.bus.clone());
         // What the program has done goes on, on the same chip after its reset.
         self.accesses = accesses;
         for (now, before) in [(&self.moved.read, &moved.read), (&self.moved.written, &moved.written)] {
@@ -347,14 +436,14 @@ pub(crate) fn try_lock() -> Option<Locked> {
     Some(Locked { guard, _inside: inside, _blocked: Some(blocked) })
 }
 
-/// The board that the command has chosen.
-fn board() -> Board {
+/// The board that the command has chosen for card `number`.
+fn board(number: usize) -> Board {
     let text = std::env::var("TILEWORK_CARD_BOARD").unwrap_or_default();
-    board_of(text.as_bytes()).unwrap_or(Board::P150)
+    text.split(BETWEEN_BOARDS).nth(number).and_then(|text| board_of(text.as_bytes())).unwrap_or(Board::P150)
 }
 
-/// The card; made if this process has none yet.
-pub(crate) fn lock_or_make() -> Locked {
+/// The cards; made if this process has none yet, with card `number`.
+pub(crate) fn lock_or_make(number: usize) -> Locked {
     if !exists() {
         let _blocked = Blocked::all();
         let _inside = clock::Inside::enter();
@@ -364,21 +453,21 @@ pub(crate) fn lock_or_make() -> Locked {
             make();
         }
     }
-    match lock(true) {
-        Some(locked) => locked,
-        None => tell::end(),
+    let Some(mut locked) = lock(true) else { tell::end() };
+    if locked.cards[number].is_none() {
+        let board = board(number);
+        let bus = BusMap::default();
+        let mut card = OwnCard::new(number, board, bus.clone());
+        let driver = Driver::of_card(number, board, &mut card, bus);
+        locked.cards[number] = Some(Seat { card, driver });
     }
+    locked
 }
 
 fn make() {
     crate::process::tell_others();
-    let board = board();
-    let bus = BusMap::default();
-    let mut card = OwnCard::new(board, bus.clone());
-    let driver = Driver::with_bus(board, &mut card, bus);
     let state = State {
-        card,
-        driver,
+        cards: [const { None }; MOST_CARDS],
         maps: Maps::default(),
         descriptors: HashMap::new(),
         user: Process,

@@ -5,7 +5,7 @@
 
 use crate::cpu::{self, Context};
 use crate::maps::real_mmap;
-use crate::state::{self, State};
+use crate::state::{self, Seat, State};
 use crate::{client, clock, maps, signals, tell, watch};
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -109,15 +109,20 @@ fn serve(at: usize, rip: usize, context: *mut c_void) -> bool {
 
 /// Reads the card at addresses of the program. False if they are not all the card's.
 pub(crate) fn card_read(state: &mut State, at: usize, out: &mut [u8]) -> bool {
+    let done = read(state, at, out);
+    state.end_if_standing_still();
+    done
+}
+
+fn read(state: &mut State, at: usize, out: &mut [u8]) -> bool {
     let mut done = 0;
     while done < out.len() {
         let Some(map) = state.maps.find(at + done).copied() else { return false };
         let (bar, offset, room) = map.place(at + done);
         let len = room.min(out.len() - done);
-        if state.driver.shows(map.file) {
-            state.card.read(bar, offset, &mut out[done..done + len]);
-        } else {
-            out[done..done + len].fill(0xFF);
+        match state.seat(map.file) {
+            Some(Seat { card, .. }) => card.read(bar, offset, &mut out[done..done + len]),
+            None => out[done..done + len].fill(0xFF),
         }
         done += len;
     }
@@ -131,8 +136,8 @@ pub(crate) fn card_write(state: &mut State, at: usize, data: &[u8]) -> bool {
         let Some(map) = state.maps.find(at + done).copied() else { return false };
         let (bar, offset, room) = map.place(at + done);
         let len = room.min(data.len() - done);
-        if state.driver.shows(map.file) {
-            state.card.write(bar, offset, &data[done..done + len]);
+        if let Some(Seat { card, .. }) = state.seat(map.file) {
+            card.write(bar, offset, &data[done..done + len]);
         }
         done += len;
     }

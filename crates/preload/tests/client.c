@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -316,6 +317,38 @@ static void standstill(volatile uint8_t *l1, const char *program, const char *ho
     }
 }
 
+// Two cards, at the same addresses: each has its own memory, windows and place on the bus.
+static void two_cards(volatile uint8_t *first) {
+    int one = fd;
+    struct stat status;
+    fd = open("/dev/tenstorrent/1", O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0 && fstat(fd, &status) == 0 && S_ISCHR(status.st_mode) && minor(status.st_rdev) == 1);
+    CHECK(fstat(one, &status) == 0 && minor(status.st_rdev) == 0);
+    struct { uint32_t size; uint32_t bytes; uint16_t vendor, device, subvendor, subsystem, place, log2; } info[2];
+    for (int card = 0; card < 2; card++) {
+        info[card].size = sizeof info[0] - 4;
+        CHECK(ioctl(card ? fd : one, 0xFA00, &info[card]) == 0);
+    }
+    CHECK(info[0].place == 0x100 && info[1].place == 0x200);
+    volatile uint8_t *second = window(1, 2, 2 << 20) + 0x10000;
+    static uint8_t block[2][8192], back[8192];
+    for (int i = 0; i < 8192; i++) block[0][i] = i * 3, block[1][i] = i * 5 + 1;
+    memcpy((void *)first, block[0], 8192);
+    memcpy((void *)second, block[1], 8192);
+    memcpy(back, (void *)first, 8192);
+    CHECK(memcmp(back, block[0], 8192) == 0);
+    for (int i = 0; i < 2000; i++) CHECK(first[i] == block[0][i] && second[i] == block[1][i]);
+    // From card to card.
+    memcpy((void *)(first + 16), (void *)second, 4096);
+    CHECK(first[16] == block[1][0] && first[15] == block[0][15] && first[4111] == block[1][4095]);
+    // The first goes; the second stays.
+    close(one);
+    CHECK(munmap((void *)(first - 0x10000), 2 << 20) == 0);
+    CHECK(second[7] == block[1][7]);
+    fd = open("/dev/tenstorrent/0", O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0 && open("/dev/tenstorrent/2", O_RDWR) == -1 && errno == ENOENT);
+}
+
 int main(int count, char **words) {
     struct stat status;
     CHECK(stat("/dev/tenstorrent/0", &status) == 0 && S_ISCHR(status.st_mode));
@@ -329,6 +362,7 @@ int main(int count, char **words) {
     if (!strcmp(what, "edges")) edges(at);
     if (!strcmp(what, "strings")) strings(at);
     if (!strcmp(what, "driver")) driver(at);
+    if (!strcmp(what, "two")) two_cards(at);
     if (!strcmp(what, "pins")) pins();
     if (!strcmp(what, "mailbox")) mailbox(at - 0x10000, count > 2 ? words[2] : "");
     if (!strcmp(what, "standstill")) standstill(at - 0x10000, words[2], words[3]);

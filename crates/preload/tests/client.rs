@@ -7,7 +7,7 @@ use std::process::Command;
 use tilework_abi::board::Board;
 use tilework_abi::simlib::text_of;
 use tilework_abi::tlb::Bar;
-use tilework_kmd::{Card, telemetry, tree, write_tree};
+use tilework_kmd::{BETWEEN_BOARDS, Card, telemetry, tree_of, write_tree};
 use tilework_sim::{Chip, ChipConfig};
 
 struct SimCard(Chip);
@@ -35,17 +35,21 @@ fn client(what: &str) {
     run(&[what], 1);
 }
 
-/// The client on a card, whose files are in `root`.
+fn board() -> String {
+    String::from_utf8(text_of(Board::P100).to_vec()).unwrap()
+}
+
+/// The client on two cards, whose files are in `root`.
 fn start(program: &Path, root: &Path) -> Command {
     let mut command = Command::new(program);
     command
         .env("LD_PRELOAD", library())
         .env("TILEWORK_CARD_ROOT", root)
-        .env("TILEWORK_CARD_BOARD", String::from_utf8(text_of(Board::P100).to_vec()).unwrap());
+        .env("TILEWORK_CARD_BOARD", [board(), board()].join(&BETWEEN_BOARDS.to_string()));
     command
 }
 
-/// Makes the client and the files of a card in `folder`. `None` without a compiler, which is told.
+/// Makes the client and the files of two cards in `folder`. `None` without a compiler, which is told.
 fn make(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client.c");
     let program = folder.join("client");
@@ -58,8 +62,10 @@ fn make(folder: &Path) -> Option<(PathBuf, PathBuf)> {
         }
     }
     let root = folder.join("tree");
-    let mut card = SimCard(Chip::new(ChipConfig::new(Board::P100)).unwrap());
-    write_tree(&tree(Board::P100, &telemetry(&mut card)), &root).unwrap();
+    for number in 0..2 {
+        let mut card = SimCard(Chip::new(ChipConfig::of_card(number, Board::P100)).unwrap());
+        write_tree(&tree_of(number, Board::P100, &telemetry(&mut card)), &root).unwrap();
+    }
     Some((program, root))
 }
 
@@ -146,6 +152,10 @@ fn polls_of_pinned_memory_move_the_time_the_same_in_ten_runs() {
         assert!(first.contains("\"host_memory_bytes_written_by_card\": 80"), "{first}");
         assert!(counts.iter().all(|other| other == first), "{how}: {counts:?}");
     }
+}
+#[test]
+fn two_cards_are_two_devices() {
+    client("two");
 }
 #[test]
 fn two_threads_use_two_tiles() {

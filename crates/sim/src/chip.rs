@@ -37,6 +37,9 @@ use tilework_driver::Note;
 pub struct ChipConfig {
     /// The board.
     pub board: Board,
+    /// The low word of the serial numbers of the board and its chip, which telemetry tells. Cards of
+    /// one machine have different ones.
+    pub serial: u32,
     /// What is fused off on its chip.
     pub harvesting: Harvesting,
     /// Whether the NIUs translate coordinates, as on every card as shipped.
@@ -63,10 +66,16 @@ pub struct ChipConfig {
 }
 
 impl ChipConfig {
+    /// The usual configuration of card `number` of a machine.
+    pub fn of_card(number: usize, board: Board) -> Self {
+        Self { serial: u32::try_from(number).unwrap_or(u32::MAX - 1) + 1, ..Self::new(board) }
+    }
+
     /// The usual configuration of a board.
     pub const fn new(board: Board) -> Self {
         Self {
             board,
+            serial: 1,
             harvesting: board.harvesting(),
             translation: true,
             parking: true,
@@ -256,7 +265,7 @@ impl Chip {
             host.answer_errors();
         }
         nodes.push(AnyNode::Pcie(Box::new(host)));
-        nodes.push(AnyNode::Arc(Box::new(ArcTile::new(config.board, layout.arc.0, grid.clone()))));
+        nodes.push(AnyNode::Arc(Box::new(ArcTile::new((config.board, config.serial), layout.arc.0, grid.clone()))));
         nodes.push(AnyNode::Inert(Box::new(InertTiles::new(layout.inert, &grid))));
         let machine = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = config.threads.unwrap_or_else(machine).get();

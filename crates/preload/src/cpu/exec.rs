@@ -7,7 +7,6 @@
 use super::flags::{self, add, cut, holds, of_result, sub, top};
 use super::vectors::VectorMove;
 use super::{Context, Step, Stop, strings};
-use crate::standstill::Word;
 use crate::state::State;
 use crate::{client, combine, maps, polls, watch};
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
@@ -179,8 +178,8 @@ impl Cpu<'_> {
         }
         watch::is_mailbox(at, out.len());
         combine::flush(self.state);
-        polls::run_to_write(&mut self.state.card);
-        self.state.card.looked(Word::Memory(at), u64::from_le_bytes(word));
+        polls::run_to_write(self.state);
+        self.state.looked_at_memory(at, u64::from_le_bytes(word));
         watch::lend(at, out.len());
         if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
     }

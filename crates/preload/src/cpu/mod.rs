@@ -211,7 +211,7 @@ fn look(state: &mut State, context: &mut Context, looks: &mut u32) -> Option<()>
     if !plain || !client::load(top as usize, &mut back) || !client::load(out, &mut [0; TIME]) {
         return None;
     }
-    let time = clock::look(&mut state.card, clock, passes)?;
+    let time = clock::look(state, clock, passes)?;
     let mut bytes = [0; TIME];
     bytes[..8].copy_from_slice(&time.tv_sec.to_le_bytes());
     bytes[8..].copy_from_slice(&time.tv_nsec.to_le_bytes());

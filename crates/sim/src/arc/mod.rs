@@ -71,13 +71,13 @@ struct Registers {
 }
 
 impl ArcTile {
-    /// The ARC at `place` of a board whose firmware has started.
-    pub(crate) fn new(board: Board, place: Place, grid: Arc<Grid>) -> Self {
+    /// The ARC at `place` of a board with that serial number, whose firmware has started.
+    pub(crate) fn new((board, serial): (Board, u32), place: Place, grid: Arc<Grid>) -> Self {
         let mut registers = Registers {
             place,
             reset_unit: Box::new([0; RESET_WORDS]),
             csm: SparseMemory::new(abi::CSM_BYTES),
-            telemetry: Telemetry::new(board, grid.harvesting(), grid.translates()),
+            telemetry: Telemetry::new((board, serial), grid.harvesting(), grid.translates()),
             power: Power::new(),
             rung: false,
             grid,

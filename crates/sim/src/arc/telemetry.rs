@@ -41,8 +41,8 @@ pub(super) struct Telemetry {
 }
 
 impl Telemetry {
-    pub(super) fn new(board: Board, gone: Harvesting, translated: bool) -> Self {
-        let mut entries = identity(board);
+    pub(super) fn new((board, serial): (Board, u32), gone: Harvesting, translated: bool) -> Self {
+        let mut entries = identity(board, serial);
         entries.extend(units(gone, translated));
         entries.extend(SENSORS);
         // These change; `changing` has their values.
@@ -87,13 +87,13 @@ impl Telemetry {
 }
 
 /// Entries that identify the card.
-fn identity(board: Board) -> Vec<(u16, u32)> {
+fn identity(board: Board, serial: u32) -> Vec<(u16, u32)> {
     let product = board.product();
     vec![
         (tag::BOARD_ID_HIGH, product << abi::PRODUCT_SHIFT),
-        (tag::BOARD_ID_LOW, 1),
+        (tag::BOARD_ID_LOW, serial),
         (tag::ASIC_ID_HIGH, product),
-        (tag::ASIC_ID_LOW, 1),
+        (tag::ASIC_ID_LOW, serial),
         (tag::ASIC_LOCATION, 0),
         (tag::FLASH_BUNDLE_VERSION, BUNDLE),
     ]

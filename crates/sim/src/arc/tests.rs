@@ -15,7 +15,7 @@ const HOST: Place = Place { node: 0, x: 2, y: 0 };
 
 fn arc(board: Board) -> ArcTile {
     let grid = GridBuilder::new(board.harvesting(), true).fill(1).build().unwrap();
-    ArcTile::new(board, ARC, Arc::new(grid))
+    ArcTile::new((board, 1), ARC, Arc::new(grid))
 }
 
 fn send(arc: &mut ArcTile, body: Body) -> Result<Option<Body>, Fault> {
