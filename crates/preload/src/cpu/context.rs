@@ -207,8 +207,8 @@ impl Context {
         (8 * number < size).then(|| unsafe { self.vector.add(offset + 8 * number).cast::<u64>().read_unaligned() })
     }
 
-    /// Where the one or two halves of the `bytes` (16 or 32) lowest bytes of a register are, if they
-    /// are all in the saved state: the usual case.
+    /// Where the one or two halves of the `bytes` (16 or 32) lowest bytes of a register are, if
+    /// they are all in the saved state: the usual case.
     fn halves(&self, number: usize, bytes: usize) -> Option<[usize; 2]> {
         let simple = number < 16 && (bytes == 16 || bytes == 32 && self.has(Part::Avx)) && self.has(Part::Sse);
         (simple && !self.vector.is_null()).then_some([XMM + 16 * number, self.avx + 16 * number])

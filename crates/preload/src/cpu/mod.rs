@@ -1,13 +1,14 @@
 //! The program's instructions, carried out by this library from a trap to the end of its loop.
 //!
 //! An instruction that traps costs some microseconds, nearly all of them the kernel's. So the
-//! instructions behind it are interpreted too: as long as one of the last [`LIMIT`] (or [`LIMIT_OF_LOOP`]) has
-//! touched the card, whether they do or not. What is not known here ends that, and the processor goes on; if it
-//! touches the card, the general way does it ([`scratch`]).
+//! instructions behind it are interpreted too: as long as one of the last [`LIMIT`] (or
+//! [`LIMIT_OF_LOOP`]) has touched the card, whether they do or not. What is not known here ends
+//! that, and the processor goes on; if it touches the card, the general way does it ([`scratch`]).
 
 mod context;
 mod exec;
 mod flags;
+mod plan;
 mod scratch;
 mod strings;
 mod vectors;
@@ -61,7 +62,7 @@ struct Decoded {
     rip: u64,
     bytes: [u8; 16],
     instruction: Instruction,
-    plan: exec::Plan,
+    plan: plan::Plan,
     /// The run in which the bytes were looked at last.
     checked: u64,
 }
@@ -122,7 +123,7 @@ impl Table {
                 if instruction.is_invalid() {
                     return None;
                 }
-                *slot = Some(Decoded { rip, bytes, instruction, plan: exec::Plan::of(&instruction), checked });
+                *slot = Some(Decoded { rip, bytes, instruction, plan: plan::Plan::of(&instruction), checked });
             }
         }
         Some(())
