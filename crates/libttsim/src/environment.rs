@@ -142,6 +142,20 @@ mod tests {
     }
 
     #[test]
+    fn further_cards_have_files_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let text = |name: &str| file(name).to_str().unwrap().to_owned();
+        let variables = [("TILEWORK_TRACE", text("t.txt")), ("TILEWORK_HTML", text("page.html"))];
+        let (wanted, wrong) = of(&variables.each_ref().map(|(name, text)| (*name, text.as_str())));
+        assert!(wrong.is_empty(), "{wrong:?}");
+        assert_eq!(wanted.clone().of_card(0), wanted);
+        let second = wanted.of_card(1);
+        let trace = second.trace.map(|(path, _)| path);
+        assert_eq!((trace, second.html), (Some(file("t.1.txt")), Some(file("page.1.html"))));
+    }
+
+    #[test]
     fn variables_say_what_is_looked_at() {
         let (wanted, wrong) = of(&[
             ("TILEWORK_CHECKS", "error,races"),
