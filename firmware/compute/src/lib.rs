@@ -12,6 +12,7 @@
 
 pub mod addr_mod;
 pub mod cb;
+mod flash;
 pub mod format;
 mod functions;
 mod math;

@@ -287,6 +287,12 @@ impl MathUnit {
     }
 }
 
+/// Sets Dst's counter to zero.
+#[inline(always)]
+pub(crate) fn reset_dst() {
+    ttinsn!(RESET_DST);
+}
+
 impl MathUnit {
     /// Computes a function of a tile, which [`Unary::init`] has prepared.
     #[inline(always)]
@@ -310,6 +316,14 @@ impl MathUnit {
     pub(crate) fn on_tiles(&self, function: impl FnOnce(bool)) {
         self.at_tile(0);
         function(self.wide);
+        ttinsn!(RESET_DST);
+    }
+
+    /// The same from a tile on, for functions that need no width.
+    #[inline(always)]
+    pub(crate) fn on_tile(&self, tile: u32, function: impl FnOnce()) {
+        self.at_tile(tile);
+        function();
         ttinsn!(RESET_DST);
     }
 

@@ -1,11 +1,14 @@
-//! Attention, composed of products, masks and softmax: of many queries, of one new position to a
-//! cache, and of either to pages.
+//! Attention: of many queries, of one new position to a cache, and of either to pages.
+//!
+//! In bfloat16 it is one program where queries see keys by their places or a mask (`flash`).
+//! Otherwise it is composed of products, masks and softmax.
 //!
 //! With fewer key than query heads, the queries of all heads that a key head serves are rows of one
 //! matrix. What queries do not see is a term of the scores: copies of a line that has zeros and
 //! then very small numbers, each row a place further on.
 
 use tilework_abi::eltwise::Function;
+use tilework_abi::flash::Band;
 use tilework_model::ttnn::ops::attention::{
     ChunkedScaledDotProductAttentionOp, PagedScaledDotProductAttentionDecodeOp, ScaledDotProductAttentionDecodeOp,
     ScaledDotProductAttentionOp,
@@ -13,6 +16,7 @@ use tilework_model::ttnn::ops::attention::{
 use tilework_ops::DType;
 use tilework_runtime::tensor::Layout;
 
+use super::flash::Asked;
 use super::matmul::Shape;
 use super::norm::{self, Statistics, one, two};
 use super::rearrange::{Index, Part, strides};
@@ -103,6 +107,9 @@ impl<'s> Attention<'s> {
                 return Err(format!("elements of type {}", of.spec.dtype().name()));
             }
         }
+        if self.in_one_pass(result, &mut recipe, site)? {
+            return Ok(recipe);
+        }
         let (groups, rows) = (self.batch * self.key_heads, self.shared() * self.queries);
         let outer = [self.batch, self.key_heads];
         let query = recipe.tiles(&[outer[0], outer[1], rows, self.depth], self.query.spec.dtype())?;
@@ -128,6 +135,32 @@ impl<'s> Attention<'s> {
         product(&mut recipe, groups, [weights.of(), value.of(), made.of()], site)?;
         recipe.same_elements(made.of(), result, site)?;
         Ok(recipe)
+    }
+
+    /// Adds one program for all of it, if there is one that can do it.
+    fn in_one_pass(&self, result: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result<bool, String> {
+        let far = Band::FAR;
+        let within = |window: usize| i32::try_from(window).map_or(far, |n| n.min(far));
+        let band = match self.seen {
+            Seen::All => [-far, far],
+            Seen::Before { window } => [window.map_or(-far, |window| 1 - within(window)), 0],
+            Seen::Around { window } => [-within(window / 2), within(window / 2)],
+            Seen::Upto { .. } => return Ok(false),
+        };
+        let asked = Asked {
+            operands: [self.query, self.key, self.value],
+            batch: self.batch,
+            heads: self.heads,
+            key_heads: self.key_heads,
+            queries: self.queries,
+            keys: self.keys,
+            depth: self.depth,
+            width: self.value_depth,
+            scale: self.scale,
+            band,
+            mask: self.mask,
+        };
+        asked.add(recipe, result, site)
     }
 
     /// The scores times the scale, with all masks.

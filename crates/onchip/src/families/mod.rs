@@ -9,6 +9,7 @@ mod conv;
 mod edges;
 mod eltwise;
 mod exact;
+mod flash;
 mod fused;
 mod heads;
 mod lines;

@@ -6,6 +6,7 @@
 
 mod binary;
 mod exponential;
+mod flash;
 mod integer;
 mod inverse;
 mod power;
@@ -22,6 +23,7 @@ mod typecast;
 mod words;
 
 pub use binary::SfpuBinary;
+pub(crate) use flash::{divided, init_weights, masked, weights};
 pub(crate) use integer::init as integer_init;
 pub use integer::{Integer, IntegerBinary, IntegerUnary};
 pub(crate) use random::seed;
