@@ -19,6 +19,7 @@ mod machine;
 mod memory;
 mod placed;
 mod plan;
+mod prepared;
 mod queued;
 mod recipe;
 mod record;

@@ -14,6 +14,7 @@ use tilework_runtime::{BufferType, Device, RuntimeError};
 use crate::describe::{self, Wanted};
 use crate::placed::{Freed, Place, Placed};
 use crate::plan::{moves_only, plan, rows_of, spec_of};
+use crate::prepared::Keeper;
 use crate::recipe::{At, Kernels, Recipe, Site};
 use crate::record::{Carried, Record};
 use crate::roofline::Bounds;
@@ -35,6 +36,8 @@ pub struct OnChip<C> {
     /// Tensors that are elsewhere than the program has them: why.
     pub(crate) displaced: BTreeMap<String, String>,
     pub(crate) traces: Traces,
+    /// What the host has made of arrays in its memory for programs.
+    pub(crate) prepared: Keeper,
     /// Stages whose times the dispatcher writes to the first slots, as record and stage.
     pub(crate) timed: Vec<(usize, usize)>,
 }
@@ -69,6 +72,7 @@ impl<C: HostLink> OnChip<C> {
             under_way: None,
             displaced: BTreeMap::new(),
             traces: Traces::default(),
+            prepared: Keeper::default(),
             timed: Vec::new(),
         }
     }
@@ -207,7 +211,8 @@ impl<C: HostLink> OnChip<C> {
         let specs: Vec<Option<TensorSpec>> = work.operands.iter().map(|placed| spec_of(placed)).collect();
         let operands: Option<Vec<&TensorSpec>> = specs.iter().map(Option::as_ref).collect();
         let results: Vec<&TensorRef> = work.results.iter().map(|wanted| wanted.tensor).collect();
-        plan(&work.event.operation.op, operands.as_deref(), &results, &self.site)
+        let on_host: Vec<bool> = work.operands.iter().map(|placed| placed.on_device().is_none()).collect();
+        plan(&work.event.operation.op, (operands.as_deref(), &on_host), &results, &self.site)
     }
 
     /// Runs the programs of a recipe, on tensors in interleaved DRAM: what lies otherwise is
@@ -218,13 +223,20 @@ impl<C: HostLink> OnChip<C> {
         results: &[TensorDesc],
         work: &Work<'_, Placed>,
     ) -> Result<Vec<Placed>, Stopped> {
-        let there = work.operands.iter().map(|placed| self.bring(placed)).collect::<Result<Vec<_>, _>>()?;
+        let ready = self.prepare_all(recipe, work)?;
+        let of_operand = |i: usize| recipe.prepared.iter().zip(&ready).find(|(of, _)| of.operand == i);
+        let there = work.operands.iter().enumerate().map(|(i, placed)| match of_operand(i) {
+            // No program reads it as it was.
+            Some((_, ready)) => Ok(ready.clone()),
+            None => self.bring(placed),
+        });
+        let there = there.collect::<Result<Vec<_>, _>>()?;
         let there = there.iter().map(|placed| self.flatten(placed)).collect::<Result<Vec<_>, _>>()?;
         let by = self.under_way.clone();
         let names: Vec<String> = work.results.iter().map(|wanted| name(wanted.tensor, by.as_ref())).collect();
         let flats = results.iter().map(flat_desc).collect::<Result<Vec<_>, _>>()?;
         let (made, placed) = self.create_all(flats.iter().zip(names.iter().cloned()))?;
-        let (scratch, kept) = self.create_all(recipe.scratch.iter().map(|desc| (desc, "scratch".to_owned())))?;
+        let (scratch, kept) = self.create_scratch(recipe, &ready)?;
         let operands: Vec<&Tensor> = there.iter().filter_map(|placed| placed.on_device()).collect();
         let at = At { operands: &operands, scratch: &scratch, results: &made, kernels: &self.kernels };
         let programs = recipe.stages.iter().map(|build| build(&at)).collect::<Result<Vec<_>, _>>()?;

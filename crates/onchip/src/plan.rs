@@ -21,10 +21,10 @@ pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Ve
 }
 
 /// The recipe of an operation and what its results are, or why the host computes it. Without
-/// operands, one cannot be brought to the device.
+/// operands, one cannot be brought to the device; `on_host`: which of them lie in the host's memory.
 pub(crate) fn plan(
     op: &Op,
-    operands: Option<&[&TensorSpec]>,
+    (operands, on_host): (Option<&[&TensorSpec]>, &[bool]),
     results: &[&TensorRef],
     site: &Site,
 ) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
@@ -45,7 +45,7 @@ pub(crate) fn plan(
     if let Op::Constant(_) = op {
         return Err(Carried::Moved);
     }
-    let task = Task { operands: &operands, results: &specs, site };
+    let task = Task { operands: &operands, on_host, results: &specs, site };
     Ok((families::plan(op, &task).map_err(absent)?, descs))
 }
 
@@ -92,7 +92,8 @@ fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
     let reads: Option<Vec<TensorSpec>> =
         outline.reads.iter().map(|tensor| on_device(tensor).or_else(|| brought(tensor))).collect();
     let operands: Option<Vec<&TensorSpec>> = reads.as_ref().map(|specs| specs.iter().collect());
-    match plan(&outline.operation.op, operands.as_deref(), &outline.writes, site) {
+    let on_host: Vec<bool> = outline.reads.iter().map(|tensor| on_device(tensor).is_none()).collect();
+    match plan(&outline.operation.op, (operands.as_deref(), &on_host), &outline.writes, site) {
         Ok(_) => Carried::Chip,
         Err(carried) => carried,
     }

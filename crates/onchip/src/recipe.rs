@@ -16,6 +16,9 @@ use tilework_runtime::{DeviceConfig, KernelImage, Program, Role, RuntimeError};
 pub(crate) struct Task<'a> {
     /// What it reads.
     pub(crate) operands: &'a [&'a TensorSpec],
+    /// Which of them lie in the host's memory, and would be brought to the device in rows; as many
+    /// as there are, or none.
+    pub(crate) on_host: &'a [bool],
     /// What it makes.
     pub(crate) results: &'a [TensorSpec],
     /// Where programs can run.
@@ -101,6 +104,11 @@ impl<'a> Task<'a> {
         Ok(Of { which: Which::Operand(i), spec })
     }
 
+    /// Whether an operand lies in the host's memory.
+    pub(crate) fn is_on_host(&self, i: usize) -> bool {
+        self.on_host.get(i).is_some_and(|is| *is)
+    }
+
     /// The only result.
     ///
     /// # Errors
@@ -124,6 +132,20 @@ impl Made {
     }
 }
 
+/// An operand that the host brings to the device in another form, instead of a program: element
+/// `base + sum of steps[k] * i[k]` of it in row-major order is element `i` of a scratch tensor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Prepared {
+    /// Which operand; it lies in the host's memory, and no program reads it otherwise.
+    pub(crate) operand: usize,
+    /// Which scratch tensor.
+    pub(crate) scratch: usize,
+    /// See [`Prepared`].
+    pub(crate) base: i64,
+    /// See [`Prepared`].
+    pub(crate) steps: Vec<i64>,
+}
+
 /// Makes a program.
 pub(crate) type Build = Box<dyn Fn(&At<'_>) -> Result<Program, RuntimeError>>;
 
@@ -132,6 +154,8 @@ pub(crate) type Build = Box<dyn Fn(&At<'_>) -> Result<Program, RuntimeError>>;
 pub(crate) struct Recipe {
     /// Tensors that only its programs use.
     pub(crate) scratch: Vec<TensorDesc>,
+    /// Those of them that the host makes of operands.
+    pub(crate) prepared: Vec<Prepared>,
     /// The programs.
     pub(crate) stages: Vec<Build>,
 }
@@ -146,6 +170,23 @@ impl Recipe {
         let spec = TensorSpec::new(&desc).map_err(|e| e.to_string())?;
         self.scratch.push(desc);
         Ok(Made { which: Which::Scratch(self.scratch.len() - 1), spec })
+    }
+
+    /// A scratch tensor in tiles that the host makes of an operand in its memory, whose elements lie
+    /// so ([`Prepared`]).
+    ///
+    /// # Errors
+    /// The runtime has no such tensor.
+    pub(crate) fn prepare(
+        &mut self,
+        (operand, dtype): (usize, DType),
+        dims: &[usize],
+        (base, steps): (i64, &[i64]),
+    ) -> Result<Made, String> {
+        let made = self.tiles(dims, dtype)?;
+        let scratch = self.scratch.len() - 1;
+        self.prepared.push(Prepared { operand, scratch, base, steps: steps.to_vec() });
+        Ok(made)
     }
 
     /// The same in tiles.

@@ -20,7 +20,7 @@ fn has_programs(op: &Op) -> bool {
     let spec = TensorSpec::new(&TensorDesc::new([32, 32])).unwrap();
     let (operands, results) = (vec![&spec; 8], vec![spec.clone(); 3]);
     let site = Site::of(&DeviceConfig::new(Board::P100));
-    let task = Task { operands: &operands, results: &results, site: &site };
+    let task = Task { operands: &operands, on_host: &[], results: &results, site: &site };
     let planned = catch_unwind(AssertUnwindSafe(|| families::plan(op, &task).err()));
     planned.map_or(true, |refused| refused.is_none_or(|why| why != "no device program for this kind of operation"))
 }

@@ -53,8 +53,9 @@ pub(super) fn plan(task: &Task<'_>, inner: impl Fn(&Task<'_>) -> Planned) -> Pla
         return Err("tensors that are as they should be".into());
     }
     let operands: Vec<&TensorSpec> = operands.iter().collect();
-    let Recipe { scratch, stages } = inner(&Task { operands: &operands, results: &results, site: task.site })?;
-    let mut recipe = Recipe { scratch, stages: Vec::new() };
+    let changed_task = Task { operands: &operands, on_host: &[], results: &results, site: task.site };
+    let Recipe { scratch, prepared, stages } = inner(&changed_task)?;
+    let mut recipe = Recipe { scratch, prepared, stages: Vec::new() };
     let read = changed(task.operands, &mut recipe)?;
     let made = changed(&specs, &mut recipe)?;
     for (i, made) in read.iter().enumerate() {

@@ -2,7 +2,9 @@
 //! other operand. Groups are products of their own; where each channel is one, windows are
 //! multiplied element by element.
 //!
-//! Channels are padded to whole tiles, the image with what windows take beyond it. Where the
+//! In bfloat16, over rows and columns and with one group, one program gathers the windows and
+//! multiplies them (`gathered`). Otherwise there is one after the other:
+//! channels are padded to whole tiles, the image with what windows take beyond it. Where the
 //! elements of a window's row are neighbours, windows then are runs of the padded image, one for
 //! each row of the window. A transposed convolution is one over an image with zeros between its
 //! elements.
@@ -18,7 +20,7 @@ use super::reduction::{By, Reduce};
 use super::stage::Line;
 use super::weights::{self, Weights};
 use super::window::{Axis, Images};
-use super::{eltwise, fused, matmul, norm};
+use super::{eltwise, fused, gathered, matmul, norm, tiles};
 use crate::recipe::{Made, Of, Planned, Recipe, Site, Task};
 
 /// Rows and columns of a tile.
@@ -186,13 +188,19 @@ impl<'o> Conv<'o> {
         if count(&input) != self.batch * image * self.channels || count(&result) != made || made == 0 {
             return Err("images of other sides".into());
         }
-        let sums = self.sums(input, (task.operand(1)?, weights), bias, result.spec.dtype(), &mut recipe, site)?;
+        let ends_here = !bias && self.after.is_empty();
+        if ends_here && self.gathered(input, weights, result, &mut recipe, task)? {
+            return Ok(recipe);
+        }
+        let sums = self.sums(input, weights, bias, &mut recipe, task)?;
         let dims = sums.of().spec.logical_shape().to_vec();
-        if !bias && self.after.is_empty() && sums.of().spec.dtype() == result.spec.dtype() {
+        if ends_here && sums.of().spec.dtype() == result.spec.dtype() {
             recipe.same_elements(sums.of(), result, site)?;
             return Ok(recipe);
         }
-        let ends = recipe.tiles(&dims, result.spec.dtype())?;
+        let direct = result.spec.logical_shape() == dims && tiles::in_dram(result.spec).is_ok();
+        let aside = (!direct).then(|| recipe.tiles(&dims, result.spec.dtype())).transpose()?;
+        let ends = aside.as_ref().map_or(result, Made::of);
         let bias = match bias {
             true => {
                 let of = task.operand(2)?;
@@ -203,10 +211,82 @@ impl<'o> Conv<'o> {
             false => None,
         };
         let others = bias.iter().map(|bias| (bias.of(), vec![norm::two(Function::Add, 0, 1)])).collect();
-        let stage = norm::rows("conv-end", (sums.of(), ends.of()), others, self.after.clone(), site)?;
+        let stage = norm::rows("conv-end", (sums.of(), ends), others, self.after.clone(), site)?;
         recipe.stages.push(stage);
-        recipe.same_elements(ends.of(), result, site)?;
+        if aside.is_some() {
+            recipe.same_elements(ends, result, site)?;
+        }
         Ok(recipe)
+    }
+
+    /// Adds one program for all sums of products, if it can make the result as it is, a matrix with
+    /// a row for each window.
+    fn gathered(
+        &self,
+        input: Of<'_>,
+        weights: Weights,
+        result: Of<'_>,
+        recipe: &mut Recipe,
+        task: &Task<'_>,
+    ) -> Result<bool, String> {
+        let [_, rows, columns] = self.axes;
+        let flat = self.groups == 1 && self.axes[0] == Axis::ONE;
+        let windows = gathered::windows(self.batch, [rows, columns], [self.begin[1], self.begin[2]]);
+        let (Some(windows), true) = (windows, flat) else { return Ok(false) };
+        let weight = task.operand(1)?;
+        if self.rounded.unwrap_or(weight.spec.dtype()) != DType::BF16 {
+            return Ok(false);
+        }
+        let count = self.output().iter().product();
+        if !gathered::is_matrix(result.spec, count, self.out) {
+            return Ok(false);
+        }
+        let asked = gathered::Asked { windows, channels: self.channels, out: self.out, config: self.config };
+        let Some(plan) = asked.plan(input.spec, result.spec, task.site) else { return Ok(false) };
+        let made = self.weights(weight, weights, recipe, task)?;
+        let weight = made.as_ref().map_or(weight, Made::of);
+        plan.add(recipe, [input, weight, result], task.site)?;
+        Ok(true)
+    }
+
+    /// Weights of one group as a matrix in tiles: a row for each element of the window and channel,
+    /// those of an element in whole tiles; none if they are one already.
+    fn weights(
+        &self,
+        weight: Of<'_>,
+        weights: Weights,
+        recipe: &mut Recipe,
+        task: &Task<'_>,
+    ) -> Result<Option<Made>, String> {
+        let site = task.site;
+        let dims = [self.taps(), self.channels, self.out];
+        let (dtype, steps) = (weight.spec.dtype(), [weights.tap, weights.channel, weights.out]);
+        let as_is = strides(&dims) == steps && weights.base == 0 && weights.block.is_none();
+        let whole = self.channels.is_multiple_of(TILE) && weight.spec.logical_shape().last() == Some(&self.out);
+        let same_type = self.rounded.is_none_or(|rounded| rounded == dtype);
+        if as_is && whole && same_type && matrix_of(weight, dims[0] * dims[1]) {
+            return Ok(None);
+        }
+        let Some((block, step)) = weights.block else {
+            let made = if task.is_on_host(1) && dtype.bytes().is_some() {
+                recipe.prepare((1, dtype), &dims, (weights.base, &steps))?
+            } else {
+                let made = recipe.tiles(&dims, dtype)?;
+                recipe.rearrange(vec![Part::whole(weight, weights.base, &dims, &steps)], 0, made.of(), site)?;
+                made
+            };
+            return self.round(made, recipe, site).map(Some);
+        };
+        // A dimension for blocks of channels first.
+        let made = recipe.tiles(&dims, dtype)?;
+        let blocks = self.channels.div_ceil(block);
+        let apart = [dims[0], blocks, block, self.out];
+        let rows = recipe.rows(&apart, dtype)?;
+        let steps = [weights.tap, step, weights.channel, weights.out];
+        recipe.rearrange(vec![Part::whole(weight, weights.base, &apart, &steps)], 0, rows.of(), site)?;
+        let steps = [(blocks * block * self.out) as i64, self.out as i64, 1];
+        recipe.rearrange(vec![Part::whole(rows.of(), 0, &dims, &steps)], 0, made.of(), site)?;
+        self.round(made, recipe, site).map(Some)
     }
 
     /// Weights or bias in the type that they are rounded to.
@@ -221,13 +301,13 @@ impl<'o> Conv<'o> {
     fn sums(
         &self,
         input: Of<'_>,
-        (weight, weights): (Of<'_>, Weights),
+        weights: Weights,
         bias: bool,
-        to: DType,
         recipe: &mut Recipe,
-        site: &Site,
+        task: &Task<'_>,
     ) -> Result<Made, String> {
-        let dtype = if bias || !self.after.is_empty() { DType::F32 } else { to };
+        let (weight, site) = (task.operand(1)?, task.site);
+        let dtype = if bias || !self.after.is_empty() { DType::F32 } else { task.result()?.spec.dtype() };
         if self.groups > 1 {
             let alone = self.groups == self.channels && self.groups == self.out && self.axes[0] == Axis::ONE;
             let by_element = alone && self.begin[1..].iter().all(|&n| n >= 0);
@@ -236,31 +316,22 @@ impl<'o> Conv<'o> {
                 false => self.of_groups(input, (weight, weights), recipe, site),
             };
         }
+        let matrix = recipe.tiles(&[1, 1, self.output().iter().product(), self.out], dtype)?;
+        if self.gathered(input, weights, matrix.of(), recipe, task)? {
+            return Ok(matrix);
+        }
+        recipe.scratch.pop();
         let wide = self.channels.next_multiple_of(TILE);
         let padded = self.padded(input, wide, recipe, site)?;
         let windows = self.windows(padded.of(), wide, true, recipe, site)?;
-        let dims = [self.taps(), self.channels, self.out];
-        let made = recipe.tiles(&dims, weight.spec.dtype())?;
-        if let Some((block, step)) = weights.block {
-            // A dimension for blocks of channels first.
-            let blocks = self.channels.div_ceil(block);
-            let apart = [dims[0], blocks, block, self.out];
-            let rows = recipe.rows(&apart, weight.spec.dtype())?;
-            let steps = [weights.tap, step, weights.channel, weights.out];
-            recipe.rearrange(vec![Part::whole(weight, weights.base, &apart, &steps)], 0, rows.of(), site)?;
-            let steps = [(blocks * block * self.out) as i64, self.out as i64, 1];
-            recipe.rearrange(vec![Part::whole(rows.of(), 0, &dims, &steps)], 0, made.of(), site)?;
-        } else {
-            let steps = [weights.tap, weights.channel, weights.out];
-            recipe.rearrange(vec![Part::whole(weight, weights.base, &dims, &steps)], 0, made.of(), site)?;
-        }
-        let made = self.round(made, recipe, site)?;
+        let made = self.weights(weight, weights, recipe, task)?;
+        let made = made.as_ref().map_or(weight, Made::of);
         let [a, b, c] = self.output();
         let sums = recipe.tiles(&[a, b, c, self.out], dtype)?;
         let [rows, inner] = windows.of().spec.shape_in_pages();
-        let [_, columns] = made.of().spec.shape_in_pages();
+        let [_, columns] = made.spec.shape_in_pages();
         let whole = matmul::Shape { batch: 1, rows, inner, columns };
-        recipe.product(whole, [windows.of(), made.of(), sums.of()], self.config, site)?;
+        recipe.product(whole, [windows.of(), made, sums.of()], self.config, site)?;
         Ok(sums)
     }
 
@@ -328,6 +399,12 @@ impl<'o> Conv<'o> {
         reduce.add(recipe, site)?;
         Ok(sums)
     }
+}
+
+/// Whether weights are a matrix of so many rows in tiles in DRAM.
+fn matrix_of(weight: Of<'_>, rows: usize) -> bool {
+    let columns = weight.spec.logical_shape().last().copied().unwrap_or(0);
+    gathered::is_matrix(weight.spec, rows, columns)
 }
 
 fn axis(length: u32, [kernel, stride, dilation]: [usize; 3], [before, after]: [usize; 2]) -> Axis {

@@ -76,7 +76,7 @@ fn stage_of(name: &'static str, task: &Task<'_>, body: Vec<Line>, made: DType, w
         space: space.into_iter().map(|length| (length, false)).collect(),
         each: false,
     };
-    Ok(Recipe { scratch: Vec::new(), stages: vec![stage.plan(task.site)?] })
+    Ok(Recipe { stages: vec![stage.plan(task.site)?], ..Recipe::default() })
 }
 
 /// The type that two operands are calculated in.
@@ -376,7 +376,7 @@ pub(super) fn arange(op: &ArangeOp, task: &Task<'_>) -> Planned {
         space: dims.into_iter().map(|length| (length, false)).collect(),
         each: false,
     };
-    Ok(Recipe { scratch: Vec::new(), stages: vec![stage.plan(task.site)?] })
+    Ok(Recipe { stages: vec![stage.plan(task.site)?], ..Recipe::default() })
 }
 
 pub(super) fn select(_: &EltwiseTernaryWhereOp, task: &Task<'_>) -> Planned {

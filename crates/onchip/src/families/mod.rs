@@ -11,6 +11,7 @@ mod eltwise;
 mod exact;
 mod flash;
 mod fused;
+mod gathered;
 mod heads;
 mod lines;
 mod matmul;
