@@ -52,7 +52,7 @@ pub mod arg {
     /// [`crate::conv::Windows`], [`crate::conv::Windows::WORDS`] numbers.
     pub const WINDOWS: u32 = 17;
     /// How many arguments there are.
-    pub const WORDS: u32 = WINDOWS + super::Windows::WORDS as u32;
+    pub const WORDS: u32 = WINDOWS + super::Windows::WORDS;
 }
 
 /// Numbers of the circular buffers.
@@ -107,12 +107,13 @@ pub struct Windows {
 }
 
 impl Axis {
-    const fn words(self) -> [u32; 6] {
+    const WORDS: u32 = 6;
+
+    const fn words(self) -> [u32; Self::WORDS as usize] {
         [self.length, self.output, self.kernel, self.stride, self.dilation, self.before]
     }
-    const fn of(words: [u32; 6]) -> Self {
-        let [length, output, kernel, stride, dilation, before] = words;
-        Self { length, output, kernel, stride, dilation, before }
+    fn of(word: impl Fn(u32) -> u32) -> Self {
+        Self { length: word(0), output: word(1), kernel: word(2), stride: word(3), dilation: word(4), before: word(5) }
     }
     /// The element of the image of a window's element, if it is one of the image.
     #[inline(always)]
@@ -124,20 +125,21 @@ impl Axis {
 
 impl Windows {
     /// Numbers that say which they are.
-    pub const WORDS: usize = 13;
+    pub const WORDS: u32 = 1 + 2 * Axis::WORDS;
 
     /// These numbers.
-    pub fn words(self) -> [u32; Self::WORDS] {
-        let mut words = [self.batch; Self::WORDS];
-        words[1..7].copy_from_slice(&self.rows.words());
-        words[7..].copy_from_slice(&self.columns.words());
+    pub fn words(self) -> [u32; Self::WORDS as usize] {
+        let mut words = [self.batch; Self::WORDS as usize];
+        let (rows, columns) = words[1..].split_at_mut(Axis::WORDS as usize);
+        rows.copy_from_slice(&self.rows.words());
+        columns.copy_from_slice(&self.columns.words());
         words
     }
 
     /// From these numbers.
     pub fn of(word: impl Fn(u32) -> u32) -> Self {
-        let axis = |first: u32| Axis::of(core::array::from_fn(|i| word(first + i as u32)));
-        Self { batch: word(0), rows: axis(1), columns: axis(7) }
+        let axis = |first: u32| Axis::of(|i| word(first + i));
+        Self { batch: word(0), rows: axis(1), columns: axis(1 + Axis::WORDS) }
     }
 
     /// How many windows there are, and pixels.

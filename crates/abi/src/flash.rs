@@ -61,8 +61,13 @@ pub mod arg {
     pub const MASK_ADDRESS: u32 = 20;
     /// See [`QUERY`].
     pub const RESULT: u32 = 21;
+    /// See [`QUERY`]: a number for each of the batch, the last key that its queries see instead of
+    /// all keys.
+    pub const POSITIONS: u32 = 22;
+    /// How many of them; 0: queries see all keys that the band lets them see.
+    pub const POSITION_COUNT: u32 = 23;
     /// How many arguments there are.
-    pub const WORDS: u32 = 22;
+    pub const WORDS: u32 = 24;
 }
 
 /// Numbers of the circular buffers.
@@ -77,6 +82,8 @@ pub mod cb {
     pub const ONES: u32 = 3;
     /// Tiles of masks.
     pub const MASK: u32 = 4;
+    /// One page with the positions, for all cores.
+    pub const POSITIONS: u32 = 5;
     /// The result.
     pub const RESULT: u32 = 16;
     /// A block of scores, f32.
@@ -90,6 +97,9 @@ pub mod cb {
     /// Sums of the blocks before: those of values and of weights, f32.
     pub const SUMS: u32 = 28;
 }
+
+/// The semaphore that is one when the positions are there.
+pub const HAS_POSITIONS: u32 = 0;
 
 /// Rows and columns of a tile.
 pub const TILE: i32 = 32;
@@ -114,35 +124,43 @@ impl Band {
     /// What bounds are at most, so that sums of them do not overflow.
     pub const FAR: i32 = 1 << 28;
 
+    /// With keys up to a position only.
+    #[inline(always)]
+    #[must_use]
+    pub const fn up_to(self, position: u32) -> Self {
+        Self { length: position.cast_signed() + 1, ..self }
+    }
+
     /// The first tile of keys that a query of a row of tiles sees, and the one behind the last.
     #[inline(always)]
     pub const fn tiles(self, row: u32) -> (u32, u32) {
         let Self { low, high, length } = self;
-        let first = row as i32 * TILE;
+        let first = row.cast_signed() * TILE;
         // The first key that the first query sees, and the last one that the last query sees.
         let (begin, last) = (first + low, first + TILE - 1 + high);
         let begin = if begin < 0 { 0 } else { begin };
         let last = if last < length { last } else { length - 1 };
-        if last < begin { (0, 0) } else { ((begin / TILE) as u32, (last / TILE) as u32 + 1) }
+        if last < begin { (0, 0) } else { ((begin / TILE).cast_unsigned(), (last / TILE).cast_unsigned() + 1) }
     }
 
     /// Whether all queries of a row of tiles see all keys of a tile.
     #[inline(always)]
     pub const fn sees_all(self, row: u32, tile: u32) -> bool {
-        let apart = (tile as i32 - row as i32) * TILE;
-        let whole = (tile as i32 + 1) * TILE <= self.length;
+        let apart = (tile.cast_signed() - row.cast_signed()) * TILE;
+        let whole = (tile.cast_signed() + 1) * TILE <= self.length;
         whole && apart - (TILE - 1) >= self.low && apart + (TILE - 1) <= self.high
     }
 
     /// Which columns of a tile a query sees, from the first one to before the second.
     #[inline(always)]
     pub const fn columns(self, query: u32, tile: u32) -> (u32, u32) {
-        let first = tile as i32 * TILE;
-        let (from, to) = (self.low + query as i32 - first, self.high + query as i32 - first + 1);
-        let end = if self.length - first < TILE { self.length - first } else { TILE };
+        let apart = query.cast_signed() - tile.cast_signed() * TILE;
+        let (from, to) = (self.low + apart, self.high + apart + 1);
+        let end = self.length - tile.cast_signed() * TILE;
+        let end = if end < TILE { end } else { TILE };
         let from = if from < 0 { 0 } else { from };
         let to = if to > end { end } else { to };
-        if to < from { (0, 0) } else { (from as u32, to as u32) }
+        if to < from { (0, 0) } else { (from.cast_unsigned(), to.cast_unsigned()) }
     }
 }
 
@@ -166,7 +184,9 @@ mod tests {
             [(-FAR, 0, 100), (-FAR, FAR, 70), (-40, 0, 128), (-33, 33, 96), (0, 0, 64), (-5, 5, 33)]
         {
             let band = Band { low, high, length };
-            let sees = |i: u32, j: u32| (low..=high).contains(&(j as i32 - i as i32)) && (j as i32) < length;
+            let sees = |i: u32, j: u32| {
+                (low..=high).contains(&(j.cast_signed() - i.cast_signed())) && j.cast_signed() < length
+            };
             for row in 0..4 {
                 let (begin, end) = band.tiles(row);
                 for tile in 0..6 {

@@ -7,8 +7,8 @@ use chip::common::build::{model, on_host, operation, program, tensor};
 use chip::{BF16, array, rows};
 use tilework_abi::board::Board;
 use tilework_engine::{Comparison, Engine, Options, Session, Value};
-use tilework_model::common::DataType::{BFloat16, Float32};
-use tilework_model::ttnn::ops::attention::ScaledDotProductAttentionOp;
+use tilework_model::common::DataType::{BFloat16, Float32, Int32};
+use tilework_model::ttnn::ops::attention::{ScaledDotProductAttentionDecodeOp, ScaledDotProductAttentionOp};
 use tilework_model::ttnn::ops::conv::Conv2dOp;
 use tilework_model::ttnn::{Op, TensorRef};
 use tilework_onchip::{OnChip, Record};
@@ -98,6 +98,34 @@ fn workers_have_several_rows_of_queries() {
 fn keys_come_in_blocks() {
     attends(Board::P100, [1, 1, 1, 40, 2500, 128], false, None);
     attends(Board::P100, [1, 1, 1, 2100, 2100, 128], true, Some(1500));
+}
+
+/// One query for each sequence, to its own position in a cache.
+#[test]
+fn positions_come_from_a_tensor() {
+    let (batch, heads, key_heads, keys, depth) = (3, 8, 2, 160, 64);
+    let (q, out) = (tensor(1, BFloat16, &[1, batch, heads, depth]), tensor(5, BFloat16, &[1, batch, heads, depth]));
+    let [k, v] = [2, 3].map(|id| tensor(id, BFloat16, &[batch, key_heads, keys, depth]));
+    let at = rows(tensor(4, Int32, &[batch]));
+    let op = Op::ScaledDotProductAttentionDecode(ScaledDotProductAttentionDecodeOp {
+        query: q.clone(),
+        key: k.clone(),
+        value: v.clone(),
+        is_causal: true,
+        attention_mask: None,
+        cur_pos_tensor: Some(at.clone()),
+        attention_sink: None,
+        scale: None,
+        sliding_window_size: None,
+        out: out.clone(),
+        memcfg: None,
+        program_config: None,
+    });
+    let mut values: Vec<Tensor> = [&q, &k, &v].into_iter().zip(1..).map(|(of, seed)| array(of, seed)).collect();
+    values.push(Tensor::from_i64(DType::I32, Shape::new([3]).unwrap(), &[159, 0, 70]).unwrap());
+    let [names] = run(Board::P100, &op, &[&q, &k, &v, &at], &values, &out, 1).try_into().unwrap();
+    // Queries of a key head become rows of a tile, and the results heads again.
+    assert_eq!(names, ["rearrange", "attention", "rearrange"]);
 }
 
 /// A mask with infinities, also for all keys of a block.

@@ -2,12 +2,27 @@
 
 use crate::{Cb, Compute, Thread, sfpu};
 use tilework_rt::crta;
+use tilework_rt::reg::{fence, read};
+use tilework_rt::sem::Semaphore;
 
 impl<T: Thread> Compute<T> {
     /// Common run-time argument `i`, the same on all cores.
     #[inline(always)]
     pub fn common_arg(&self, i: u32) -> u32 {
         crta(&self.ctx, i)
+    }
+
+    /// Waits until semaphore `id` of the program is at least `value`.
+    #[inline(always)]
+    pub fn semaphore_wait_min(&self, id: u32, value: u32) {
+        Semaphore::of(&self.ctx, id).wait_min(value);
+        fence();
+    }
+
+    /// Word `i` of the first page of `cb`, which no thread fills or empties.
+    #[inline(always)]
+    pub fn word(&self, cb: &Cb<T>, i: u32) -> u32 {
+        read(cb.page(0) + 4 * i)
     }
 
     /// Adds the products of page `i` of `a` and `columns` pages of `b` from page `j` on to as many

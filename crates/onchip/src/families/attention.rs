@@ -141,24 +141,44 @@ impl<'s> Attention<'s> {
     fn in_one_pass(&self, result: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result<bool, String> {
         let far = Band::FAR;
         let within = |window: usize| i32::try_from(window).map_or(far, |n| n.min(far));
+        let mut positions = None;
         let band = match self.seen {
             Seen::All => [-far, far],
+            Seen::Upto { positions: of, window: None } => {
+                positions = Some(of);
+                [-far, far]
+            }
             Seen::Before { window } => [window.map_or(-far, |window| 1 - within(window)), 0],
             Seen::Around { window } => [-within(window / 2), within(window / 2)],
-            Seen::Upto { .. } => return Ok(false),
+            Seen::Upto { window: Some(_), .. } => return Ok(false),
         };
+        let mask = match self.mask {
+            Some((of, factor)) => Some((of, factor, four(of)?)),
+            None => None,
+        };
+        // One query of all heads of a key head is as many queries of one head.
+        let folds = self.queries == 1 && band == [-far, far];
+        let (heads, queries) = if folds { (self.key_heads, self.shared()) } else { (self.heads, self.queries) };
+        let mask = mask.map(|(of, factor, own)| {
+            let lengths = match own[1] {
+                heads if folds && heads != 1 => [own[0], self.key_heads, self.shared(), own[3]],
+                _ => own,
+            };
+            (of, factor, lengths)
+        });
         let asked = Asked {
             operands: [self.query, self.key, self.value],
             batch: self.batch,
-            heads: self.heads,
+            heads,
             key_heads: self.key_heads,
-            queries: self.queries,
+            queries,
             keys: self.keys,
             depth: self.depth,
             width: self.value_depth,
             scale: self.scale,
             band,
-            mask: self.mask,
+            mask,
+            positions,
         };
         asked.add(recipe, result, site)
     }

@@ -7,7 +7,7 @@
 use std::f32::consts::LOG2_E;
 
 use tilework_abi::addr::PageCount;
-use tilework_abi::flash::{Band, arg, cb, own, parts};
+use tilework_abi::flash::{Band, HAS_POSITIONS, arg, cb, own, parts};
 use tilework_ops::DType;
 use tilework_runtime::tensor::Layout;
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, RuntimeError, UniqueArgs};
@@ -44,9 +44,11 @@ pub(super) struct Asked<'s> {
     pub(super) scale: f32,
     /// Query `i` sees key `j` if `j - i` is from the first to the second.
     pub(super) band: [i32; 2],
-    /// `[batch or 1, heads or 1, queries or 1, keys or 1]`, added to the scaled scores, with its
-    /// factor: one or the scale.
-    pub(super) mask: Option<(Of<'s>, f32)>,
+    /// Added to the scaled scores, with its factor, which is one or the scale, and its lengths:
+    /// those of batch, heads, queries and keys, or one.
+    pub(super) mask: Option<(Of<'s>, f32, [usize; 4])>,
+    /// A number for each of the batch: the last key that queries see.
+    pub(super) positions: Option<Of<'s>>,
 }
 
 /// How it is divided. Lengths are in tiles.
@@ -70,6 +72,8 @@ struct Plan {
     /// Bytes of an element of the mask, and pages from one of the batch, and from head to head.
     mask: u32,
     mask_steps: [u32; 2],
+    /// Numbers of positions.
+    positions: u32,
 }
 
 /// In how many units the rows of each of `heads` heads are divided: so that the core with most rows
@@ -87,7 +91,7 @@ impl Plan {
         let [low, high] = asked.band;
         let band = Band { low, high, length: i32::try_from(asked.keys).ok().filter(|&n| n < Band::FAR)? };
         let (scale, factor) = match asked.mask {
-            Some((_, 1.0)) => (1.0, asked.scale),
+            Some((_, 1.0, _)) => (1.0, asked.scale),
             _ => (asked.scale, 1.0),
         };
         if !(scale > 0.0 && scale.is_finite() && factor.is_finite()) {
@@ -100,7 +104,7 @@ impl Plan {
             return None;
         }
         let mask = match asked.mask {
-            Some((of, _)) => of.spec.dtype().bytes()? as u32,
+            Some((of, ..)) => of.spec.dtype().bytes()? as u32,
             None => 0,
         };
         let all = asked.batch as u32 * asked.heads as u32;
@@ -122,6 +126,7 @@ impl Plan {
             shared,
             mask,
             mask_steps: [0; 2],
+            positions: if asked.positions.is_some() { asked.batch as u32 } else { 0 },
         };
         if whole.fits(site) {
             return Some(whole);
@@ -131,7 +136,7 @@ impl Plan {
     }
 
     /// Number, bytes of a page, and pages of the circular buffers.
-    fn buffers(&self) -> [[u32; 3]; 11] {
+    fn buffers(&self) -> [[u32; 3]; 12] {
         let blocks = if self.stay { self.keys } else { 2 * self.block };
         let mask = if self.mask == 4 { WIDE_PAGE } else { PAGE };
         [
@@ -140,6 +145,7 @@ impl Plan {
             [cb::VALUE, PAGE, blocks * self.width],
             [cb::ONES, PAGE, 1],
             [cb::MASK, mask, MASKS],
+            [cb::POSITIONS, (self.positions * 4).next_multiple_of(64).max(64), 1],
             [cb::RESULT, PAGE, 2 * self.width],
             [cb::SCORES, WIDE_PAGE, self.block],
             [cb::LARGEST, WIDE_PAGE, LARGEST],
@@ -155,7 +161,7 @@ impl Plan {
     }
 
     /// The common arguments.
-    fn words(&self, addresses: [u32; 5]) -> Vec<u32> {
+    fn words(&self, addresses: [u32; 6]) -> Vec<u32> {
         let mut words = vec![0; arg::WORDS as usize];
         let Band { low, high, length } = self.band;
         let all = [
@@ -176,16 +182,18 @@ impl Plan {
             (arg::SHARED, self.shared),
             (arg::MASK_BATCH, self.mask_steps[0]),
             (arg::MASK_HEAD, self.mask_steps[1]),
+            (arg::POSITION_COUNT, self.positions),
         ];
-        let addresses = [arg::QUERY, arg::KEY, arg::VALUE, arg::MASK_ADDRESS, arg::RESULT].into_iter().zip(addresses);
+        let named = [arg::QUERY, arg::KEY, arg::VALUE, arg::MASK_ADDRESS, arg::POSITIONS, arg::RESULT];
+        let addresses = named.into_iter().zip(addresses);
         for (at, value) in all.into_iter().chain(addresses) {
             words[at as usize] = value;
         }
         words
     }
 
-    /// The program; tensors are query, key, value, mask or any other, and result.
-    fn program(&self, tensors: [Which; 5], site: &Site, at: &At<'_>) -> Result<Program, RuntimeError> {
+    /// The program; tensors are query, key, value, mask and positions or any others, and result.
+    fn program(&self, tensors: [Which; 6], site: &Site, at: &At<'_>) -> Result<Program, RuntimeError> {
         let cores = site.cores(self.units);
         let count = cores.len() as u32;
         let own: Vec<Vec<u32>> = (0..count).map(|i| own_words(share(self.units, count, i))).collect();
@@ -197,7 +205,8 @@ impl Plan {
         for [index, page_size, pages] in self.buffers() {
             program = program.circular_buffer(CircularBuffer { index, page_size, pages: PageCount::new(pages) });
         }
-        Ok(program.role(at.kernels.role("flash", "flash-read", "flash-write")?))
+        debug_assert_eq!(HAS_POSITIONS, 0, "the first semaphore");
+        Ok(program.semaphore(0).role(at.kernels.role("flash", "flash-read", "flash-write")?))
     }
 }
 
@@ -211,6 +220,13 @@ fn own_words((first, units): (u32, u32)) -> Vec<u32> {
 /// Whether a tensor is in tiles of bfloat16 that lie interleaved in DRAM.
 fn is_ready(of: Of<'_>, dims: &[usize]) -> bool {
     of.spec.dtype() == DType::BF16 && of.spec.logical_shape() == dims && tiles::in_dram(of.spec).is_ok()
+}
+
+/// Whether a tensor is so many integers that lie one behind the other.
+fn in_one_page(of: Of<'_>, count: usize) -> bool {
+    let all: usize = of.spec.logical_shape().iter().product();
+    let flat = of.spec.layout() == Layout::RowMajor && of.spec.pages() == 1 && all == count;
+    flat && matches!(of.spec.dtype(), DType::I32 | DType::U32) && tiles::interleaved(of.spec).is_ok()
 }
 
 /// A tensor as tiles of these dimensions, made if it is not.
@@ -230,7 +246,10 @@ impl Asked<'_> {
         if !all.into_iter().all(|of| of.spec.dtype() == DType::BF16) {
             return Ok(false);
         }
-        if !self.mask.is_none_or(|(of, _)| matches!(of.spec.dtype(), DType::BF16 | DType::F32)) {
+        if !self.mask.is_none_or(|(of, ..)| matches!(of.spec.dtype(), DType::BF16 | DType::F32)) {
+            return Ok(false);
+        }
+        if !self.positions.is_none_or(|of| in_one_page(of, self.batch)) {
             return Ok(false);
         }
         let Some(mut plan) = Plan::of(self, site) else { return Ok(false) };
@@ -248,8 +267,8 @@ impl Asked<'_> {
             recipe.clear(of, edge, site)?;
         }
         let mask = match self.mask {
-            Some((of, _)) => {
-                let (which, steps) = self.mask_in_tiles(of, &plan, recipe, site)?;
+            Some((of, _, lengths)) => {
+                let (which, steps) = self.mask_in_tiles(of, lengths, &plan, recipe, site)?;
                 plan.mask_steps = steps;
                 which
             }
@@ -258,7 +277,8 @@ impl Asked<'_> {
         let to = [batch, heads, queries, width];
         let aside = (!is_ready(result, &to)).then(|| recipe.tiles(&to, DType::BF16)).transpose()?;
         let made = aside.as_ref().map_or(result, Made::of);
-        let tensors = [query.which, key.which, value.which, mask, made.which];
+        let positions = self.positions.map_or(query.which, |of| of.which);
+        let tensors = [query.which, key.which, value.which, mask, positions, made.which];
         let place = site.clone();
         recipe.stages.push(Box::new(move |at| plan.program(tensors, &place, at)));
         if aside.is_some() {
@@ -272,11 +292,11 @@ impl Asked<'_> {
     fn mask_in_tiles(
         &self,
         mask: Of<'_>,
+        own: [usize; 4],
         plan: &Plan,
         recipe: &mut Recipe,
         site: &Site,
     ) -> Result<(Which, [u32; 2]), String> {
-        let own = <[usize; 4]>::try_from(mask.spec.logical_shape()).map_err(|_| "a mask of other sides")?;
         let whole = [self.batch, self.heads, self.queries, self.keys];
         if own.iter().zip(whole).any(|(&own, whole)| own != whole && own != 1) {
             return Err("a mask of other sides than the scores".into());
@@ -285,7 +305,10 @@ impl Asked<'_> {
         let step = |k: usize, pages: u32| if own[k] == 1 { 0 } else { pages };
         let steps = [step(0, own[1] as u32 * matrix), step(1, matrix)];
         let dims = [own[0], own[1], self.queries, self.keys];
-        if own == dims && mask.spec.layout() == Layout::TILE && tiles::interleaved(mask.spec).is_ok() {
+        if mask.spec.logical_shape() == dims
+            && mask.spec.layout() == Layout::TILE
+            && tiles::interleaved(mask.spec).is_ok()
+        {
             return Ok((mask.which, steps));
         }
         let made = recipe.tiles(&dims, mask.spec.dtype())?;

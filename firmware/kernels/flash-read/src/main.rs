@@ -6,10 +6,11 @@
 #![no_std]
 #![no_main]
 
-use tilework_abi::flash::{Band, arg, cb, own};
+use tilework_abi::flash::{Band, HAS_POSITIONS, arg, cb, own};
 use tilework_rt::cb::Producer;
 use tilework_rt::dram::Interleaved;
-use tilework_rt::reg::{publish, write};
+use tilework_rt::reg::{publish, read, stop, write};
+use tilework_rt::sem::Semaphore;
 use tilework_rt::{KernelContext, Noc, crta, kernel, rta};
 
 kernel!(main);
@@ -114,6 +115,22 @@ fn make_ones(ones: &mut Producer) {
     ones.push_back(1);
 }
 
+/// Reads the positions of the batch, and lets all cores see them; returns where they are. One that
+/// is behind the last key is an error.
+fn read_positions(ctx: &KernelContext, noc: &mut Noc, count: u32, keys: u32) -> u32 {
+    let at = Producer::new(ctx, cb::POSITIONS).write_ptr();
+    let from = Interleaved::new(ctx, crta(ctx, arg::POSITIONS), 0);
+    noc.read(from.page(0), at, count * 4);
+    noc.read_barrier();
+    if (0..count).any(|i| read(at + 4 * i) >= keys) {
+        stop();
+    }
+    let ready = Semaphore::of(ctx, HAS_POSITIONS).addr();
+    write(ready, 1);
+    publish(ready);
+    at
+}
+
 fn main(ctx: &KernelContext) {
     let common = |i| crta(ctx, i);
     let mut reader = Reader {
@@ -126,10 +143,17 @@ fn main(ctx: &KernelContext) {
     };
     let (rows, keys, split, block) = (common(arg::ROWS), common(arg::KEYS), common(arg::SPLIT), common(arg::BLOCK));
     let (shared, stay) = (common(arg::SHARED), common(arg::STAY) != 0);
-    let band =
+    let mut band =
         Band { low: common(arg::LOW) as i32, high: common(arg::HIGH) as i32, length: common(arg::LENGTH) as i32 };
-    let first = rta(ctx, own::FIRST);
-    for unit in first..first + rta(ctx, own::UNITS) {
+    let (first, units, count) = (rta(ctx, own::FIRST), rta(ctx, own::UNITS), common(arg::POSITION_COUNT));
+    let mut positions = 0;
+    if count != 0 && units != 0 {
+        positions = read_positions(ctx, &mut reader.noc, count, common(arg::LENGTH));
+    }
+    for unit in first..first + units {
+        if count != 0 {
+            band = band.up_to(read(positions + unit / split / common(arg::HEADS) * 4));
+        }
         let (head, begin) = (unit / split, unit % split);
         let (query, key) = (head * rows, head / shared * keys);
         let last = begin + (rows - 1 - begin) / split * split;

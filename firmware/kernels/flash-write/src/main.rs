@@ -6,10 +6,11 @@
 #![no_std]
 #![no_main]
 
-use tilework_abi::flash::{Band, TILE, UNSEEN, arg, cb, own};
+use tilework_abi::flash::{Band, HAS_POSITIONS, TILE, UNSEEN, arg, cb, own};
 use tilework_rt::cb::{Consumer, Producer};
 use tilework_rt::dram::Interleaved;
-use tilework_rt::reg::{publish, write, write16};
+use tilework_rt::reg::{publish, read, write, write16};
+use tilework_rt::sem::Semaphore;
 use tilework_rt::{KernelContext, Noc, crta, kernel, rta};
 
 kernel!(main);
@@ -96,13 +97,21 @@ fn main(ctx: &KernelContext) {
     let pages = Interleaved::new(ctx, common(arg::MASK_ADDRESS), ROWS * ROWS * size);
     let mut masks = Masks { cb: Producer::new(ctx, cb::MASK), pages, size, given: given != 0, band };
     let to = Interleaved::new(ctx, common(arg::RESULT), PAGE);
-    let first = rta(ctx, own::FIRST);
-    for unit in first..first + rta(ctx, own::UNITS) {
+    let (first, units) = (rta(ctx, own::FIRST), rta(ctx, own::UNITS));
+    let has_positions = common(arg::POSITION_COUNT) != 0;
+    if has_positions && units != 0 {
+        Semaphore::of(ctx, HAS_POSITIONS).wait_min(1);
+    }
+    let positions = Producer::new(ctx, cb::POSITIONS).write_ptr();
+    for unit in first..first + units {
         let head = unit / split;
         let (batch, of_batch) = (head / common(arg::HEADS), head % common(arg::HEADS));
+        if has_positions {
+            masks.band = masks.band.up_to(read(positions + 4 * batch));
+        }
         let mask = batch * common(arg::MASK_BATCH) + of_batch * common(arg::MASK_HEAD);
         for row in (unit % split..rows).step_by(split as usize) {
-            let (begin, end) = band.tiles(row);
+            let (begin, end) = masks.band.tiles(row);
             for tile in begin..end {
                 masks.make(&mut noc, row, tile, mask + row * keys + tile);
             }

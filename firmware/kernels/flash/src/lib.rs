@@ -7,7 +7,7 @@
 //! and values are handed over as a whole, so that each begins at the buffer's first page.
 #![no_std]
 
-use tilework_abi::flash::{Band, arg, cb, own, parts};
+use tilework_abi::flash::{Band, HAS_POSITIONS, arg, cb, own, parts};
 use tilework_compute::{Binary, Broadcast, Cb, Compute, Fidelity, Format, Pool, Reduce, SfpuBinary, Thread};
 
 /// Tiles of half of Dst.
@@ -60,7 +60,7 @@ struct Block {
 pub fn main<T: Thread>(k: &mut Compute<T>) {
     let common = |k: &Compute<T>, i| k.common_arg(i);
     let bytes = common(k, arg::MASK);
-    let shape = Shape {
+    let mut shape = Shape {
         depth: common(k, arg::DEPTH),
         width: common(k, arg::WIDTH),
         block: common(k, arg::BLOCK),
@@ -91,9 +91,17 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
         (common(k, arg::ROWS), common(k, arg::KEYS), common(k, arg::SPLIT), common(k, arg::STAY) != 0);
     let (mut unit, units) = (k.arg(own::FIRST), k.arg(own::UNITS));
     k.hw_configure(BF16, BF16, F32, true);
+    let positions = k.cb(cb::POSITIONS, F32);
+    let (heads, has_positions) = (common(k, arg::HEADS), common(k, arg::POSITION_COUNT) != 0);
+    if has_positions && units != 0 {
+        k.semaphore_wait_min(HAS_POSITIONS, 1);
+    }
     for _ in 0..units {
         // Units are counted through all heads; which head it is, the others know.
         let first = unit % split;
+        if has_positions {
+            shape.band = shape.band.up_to(k.word(&positions, unit / split / heads));
+        }
         unit += 1;
         let begin = shape.band.tiles(first).0;
         for row in (first..rows).step_by(split as usize) {
