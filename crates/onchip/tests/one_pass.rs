@@ -100,14 +100,8 @@ fn keys_come_in_blocks() {
     attends(Board::P100, [1, 1, 1, 2100, 2100, 128], true, Some(1500));
 }
 
-/// One query for each sequence, to its own position in a cache.
-#[test]
-fn positions_come_from_a_tensor() {
-    let (batch, heads, key_heads, keys, depth) = (3, 8, 2, 160, 64);
-    let (q, out) = (tensor(1, BFloat16, &[1, batch, heads, depth]), tensor(5, BFloat16, &[1, batch, heads, depth]));
-    let [k, v] = [2, 3].map(|id| tensor(id, BFloat16, &[batch, key_heads, keys, depth]));
-    let at = rows(tensor(4, Int32, &[batch]));
-    let op = Op::ScaledDotProductAttentionDecode(ScaledDotProductAttentionDecodeOp {
+fn to_positions([q, k, v, at]: [&TensorRef; 4], out: &TensorRef) -> Op {
+    Op::ScaledDotProductAttentionDecode(ScaledDotProductAttentionDecodeOp {
         query: q.clone(),
         key: k.clone(),
         value: v.clone(),
@@ -120,12 +114,41 @@ fn positions_come_from_a_tensor() {
         out: out.clone(),
         memcfg: None,
         program_config: None,
-    });
+    })
+}
+
+/// One query for each sequence, to its own position in a cache.
+#[test]
+fn positions_come_from_a_tensor() {
+    let (batch, heads, key_heads, keys, depth) = (3, 8, 2, 160, 64);
+    let (q, out) = (tensor(1, BFloat16, &[1, batch, heads, depth]), tensor(5, BFloat16, &[1, batch, heads, depth]));
+    let [k, v] = [2, 3].map(|id| tensor(id, BFloat16, &[batch, key_heads, keys, depth]));
+    let at = rows(tensor(4, Int32, &[batch]));
+    let op = to_positions([&q, &k, &v, &at], &out);
     let mut values: Vec<Tensor> = [&q, &k, &v].into_iter().zip(1..).map(|(of, seed)| array(of, seed)).collect();
     values.push(Tensor::from_i64(DType::I32, Shape::new([3]).unwrap(), &[159, 0, 70]).unwrap());
     let [names] = run(Board::P100, &op, &[&q, &k, &v, &at], &values, &out, 1).try_into().unwrap();
     // Queries of a key head become rows of a tile, and the results heads again.
     assert_eq!(names, ["rearrange", "attention", "rearrange"]);
+}
+
+/// A position that the cache does not have ends the run.
+#[test]
+fn positions_behind_the_cache_are_a_trap() {
+    let (q, out) = (tensor(1, BFloat16, &[1, 2, 4, 32]), tensor(5, BFloat16, &[1, 2, 4, 32]));
+    let [k, v] = [2, 3].map(|id| tensor(id, BFloat16, &[2, 4, 64, 32]));
+    let at = rows(tensor(4, Int32, &[2]));
+    let op = to_positions([&q, &k, &v, &at], &out);
+    let model = model(vec![program("main", &[&q, &k, &v, &at], &[&out], vec![operation(op)])]);
+    for positions in [[0, 64], [-1, 0]] {
+        let mut values: Vec<Value> = [&q, &k, &v].into_iter().map(|of| Value::from(array(of, 1))).collect();
+        values.push(Tensor::from_i64(DType::I32, Shape::new([2]).unwrap(), &positions).unwrap().into());
+        let config = DeviceConfig::new(Board::P100);
+        let device = Device::open(Chip::new(ChipConfig::new(Board::P100)).unwrap(), config).unwrap();
+        let mut session = Session::on(&model, Options::default(), OnChip::new(device, true)).unwrap();
+        let error = session.run(0, values, &mut ()).unwrap_err().to_string();
+        assert!(error.contains("ebreak"), "{error}");
+    }
 }
 
 /// A mask with infinities, also for all keys of a block.
