@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn rows_are_divided_evenly() {
-        // Heads, rows and cores; one row for each core, no more units than needed, and a few rounds.
+        // Heads, rows and cores: a row for each core, no more units than needed, a few rounds.
         assert_eq!([split(4, 4, 118), split(200, 4, 118), split(1, 64, 118), split(32, 64, 118)], [4, 4, 64, 11]);
     }
 }
