@@ -46,8 +46,8 @@ impl<T: Thread> Compute<T> {
         }
     }
 
-    /// Every number of tile `tile` of Dst, none of them positive, becomes 2 to the power of it times
-    /// the scale, to 1.02e-4 of the value; zero below 2^-126. Dst must be wide.
+    /// Every number of tile `tile` of Dst, none of them positive, becomes 2 to the power of it and
+    /// the scale multiplied, to 1.02e-4 of the value; zero below 2^-126. Dst must be wide.
     #[inline(always)]
     pub fn weights_tile(&mut self, tile: u32) {
         if T::MATH {
