@@ -32,6 +32,7 @@ pub mod print;
 pub mod rearrange;
 pub mod reg;
 mod reg_tile;
+pub mod rowwise;
 pub mod simlib;
 pub mod stream;
 pub mod telemetry;

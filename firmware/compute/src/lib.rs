@@ -21,6 +21,7 @@ mod pack;
 pub mod program;
 pub mod push;
 pub mod rotary;
+mod rowwise;
 pub mod sfpu;
 pub mod softmax;
 pub mod sync;
@@ -33,8 +34,8 @@ pub use cb::Cb;
 pub use format::Format;
 pub use pack::PackRelu;
 pub use sfpu::{
-    Cumulative, Fold, Integer, IntegerBinary, IntegerUnary, Order, Reduction, Sequences, SfpuBinary, Ternary, Test,
-    Unary,
+    Cumulative, Fold, Integer, IntegerBinary, IntegerUnary, Order, Reduction, Sequences, SfpuBinary, Statistic,
+    Ternary, Test, Unary,
 };
 pub use softmax::Softmax;
 pub use thread::{Math, Pack, Thread, Unpack};

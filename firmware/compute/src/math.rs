@@ -6,7 +6,7 @@ use crate::addr_mod::{AddrMod, Step};
 use crate::format::Format;
 use crate::mop::{self, Mop};
 use crate::push::{Word, block, push, set, stall, until};
-use crate::sfpu::Unary;
+use crate::sfpu::{Statistic, Unary};
 use crate::sync::{DST_FREE, DST_TAKEN, MATH_PACK, While};
 use crate::transpose;
 use crate::{Binary, Broadcast, Fidelity, Pool, Reduce, ttinsn};
@@ -402,6 +402,62 @@ impl MathUnit {
         ttinsn!(RESET);
     }
 }
+
+impl MathUnit {
+    /// Prepares pooling into tile 0 with ones, by which sums take two phases: one has no low bits.
+    pub(crate) fn init_pool(&self, pool: Pool) {
+        AddrMod { fidelity: Step::clear(), ..AddrMod::default() }.set(0);
+        // The lower faces are pooled into the row where they begin.
+        AddrMod { fidelity: Step::clear(), dst: Step::by(LOWER_FACES), ..AddrMod::default() }.set(1);
+        AddrMod { b: Step::by(ROWS), dst: Step::by(ROWS), ..AddrMod::default() }.set(2);
+        AddrMod { fidelity: Step::by(1), ..AddrMod::default() }.set(3);
+        AddrMod { fidelity: Step::clear(), dst: Step::clear(), ..AddrMod::default() }.set(4);
+        const fn sum(banks: u32, addr_mod: u32) -> u32 {
+            Gapool::build().clear_dvalid(banks).instr_mod19(1).addr_mod(addr_mod).word()
+        }
+        const fn max(addr_mod: u32) -> u32 {
+            Gmpool::build().clear_dvalid(FREE_A).instr_mod19(1).addr_mod(addr_mod).word()
+        }
+        let mop = match pool {
+            Pool::Sum => {
+                Mop::of_two(2, 2, sum(0, 3), sum(FREE_A, 0)).last_inner(sum(FREE_A, 1)).last_outer(sum(FREE_A, 4))
+            }
+            Pool::Max => Mop::new(2, 2, max(0)).last_inner(max(1)).last_outer(max(4)),
+        };
+        mop.program();
+        self.at_tile(0);
+        ttinsn!(RESET);
+    }
+
+    /// Pools a tile.
+    #[inline(always)]
+    pub(crate) fn pool_tile(&self) {
+        mop::run();
+    }
+
+    /// Makes a statistic of the pooled rows, and a column of each.
+    pub(crate) fn pooled_to_column(&self, of: Statistic) {
+        const TO_B: u32 = Movd2b::build().src_row(TRANSPOSED).word();
+        const COLUMN: u32 = Elwadd::build().addr_mod(2).word();
+        of.compute();
+        for lower in [false, true] {
+            ttinsn!(TO_B);
+            ttinsn!(Trnspsrcb::build().word());
+            ttinsn!(STEP_B);
+            ttinsn!(STEP_B);
+            ttinsn!(COLUMN);
+            ttinsn!(COLUMN);
+            if !lower {
+                ttinsn!(const { Setrwc::build().src_b(true).src_a(true).word() });
+                (0..LOWER_FACES / ROWS).for_each(|_| ttinsn!(STEP_DST));
+            }
+        }
+        ttinsn!(free_and_reset(FREE_A | FREE_B));
+    }
+}
+
+/// Rows of Dst before the lower faces of a tile.
+const LOWER_FACES: u32 = TILE_ROWS / 2;
 
 /// Eight rows of Dst further, of the copy, too.
 const STEP_DST: u32 = Setrwc::build().dst_cr(true).dst_val(ROWS).dst(true).word();

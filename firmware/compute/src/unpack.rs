@@ -279,6 +279,22 @@ impl Unpacker {
         Mop::of_two(1, FACES, NEXT_A, NEXT_B).program();
     }
 
+    /// Tiles face by face, each transposed; row 0 of the tile at `ones` to SrcB, where it stays.
+    pub(crate) fn init_pool(&mut self, ones: u32) {
+        self.source(true);
+        ttinsn!(count(A, FACE));
+        ttinsn!(count(B, COLUMNS));
+        Mop::new(1, FACES, NEXT_A).program();
+        ttinsn!(ALL_FACES_0);
+        self.with_addresses([None, Some(ones)], || ttinsn!(NEXT_B));
+    }
+
+    /// Gives SrcA as zeros to the matrix unit.
+    #[inline(always)]
+    pub(crate) fn give_zeros(&self) {
+        ttinsn!(ZERO_A);
+    }
+
     /// Whole tiles; `transpose`: each face of A is transposed.
     pub(crate) fn init_matmul(&mut self, transpose: bool) {
         self.source(transpose);

@@ -20,7 +20,7 @@ sources! {
         "src/flash.rs" "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/kmd.rs" "src/l1.rs" "src/lib.rs" "src/lines.rs" "src/msg.rs"
         "src/noc.rs"
         "src/pci.rs" "src/print.rs" "src/rearrange.rs" "src/reg.rs"
-        "src/reg_tile.rs" "src/simlib.rs" "src/stream.rs" "src/telemetry.rs" "src/tensix.rs"
+        "src/reg_tile.rs" "src/rowwise.rs" "src/simlib.rs" "src/stream.rs" "src/telemetry.rs" "src/tensix.rs"
         "src/tensix/cfg/data.rs" "src/tensix/cfg/global.rs" "src/tensix/cfg/mod.rs"
         "src/tensix/cfg/thcon.rs" "src/tensix/cfg/thread.rs" "src/tensix/insn/config.rs"
         "src/tensix/insn/front.rs" "src/tensix/insn/matrix.rs" "src/tensix/insn/misc.rs"
@@ -34,9 +34,11 @@ sources! {
         "Cargo.toml" "firmware.ld" "kernel.ld" "src/lib.rs";
     "firmware/compute":
         "Cargo.toml" "src/addr_mod.rs" "src/cb.rs" "src/flash.rs" "src/format.rs" "src/functions.rs" "src/lib.rs"
-        "src/math.rs" "src/mop.rs" "src/pack.rs" "src/program.rs" "src/program/vector.rs" "src/push.rs" "src/rotary.rs" "src/sfpu/binary.rs"
-        "src/sfpu/exponential.rs" "src/sfpu/flash.rs" "src/sfpu/integer.rs" "src/sfpu/inverse.rs" "src/sfpu/mod.rs" "src/sfpu/power.rs" "src/sfpu/quotient.rs"
-        "src/sfpu/random.rs" "src/sfpu/round.rs" "src/sfpu/rows.rs" "src/sfpu/special.rs" "src/sfpu/spread.rs" "src/sfpu/ternary.rs"
+        "src/math.rs" "src/mop.rs" "src/pack.rs" "src/program.rs" "src/program/vector.rs" "src/push.rs" "src/rotary.rs"
+        "src/rowwise.rs" "src/sfpu/binary.rs" "src/sfpu/exponential.rs" "src/sfpu/flash.rs" "src/sfpu/integer.rs"
+        "src/sfpu/inverse.rs" "src/sfpu/mod.rs" "src/sfpu/power.rs" "src/sfpu/quotient.rs"
+        "src/sfpu/random.rs" "src/sfpu/round.rs" "src/sfpu/rows.rs" "src/sfpu/special.rs" "src/sfpu/spread.rs"
+        "src/sfpu/statistic.rs" "src/sfpu/ternary.rs"
         "src/sfpu/topk.rs" "src/sfpu/trig.rs" "src/sfpu/typecast.rs" "src/sfpu/words.rs" "src/softmax.rs"
         "src/sync.rs" "src/thread.rs" "src/topk.rs" "src/transpose.rs" "src/unpack.rs";
 }

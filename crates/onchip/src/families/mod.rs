@@ -22,6 +22,7 @@ mod pool;
 mod rearrange;
 mod reduction;
 mod rows;
+mod rowwise;
 mod stage;
 mod tiles;
 mod weights;

@@ -5,6 +5,7 @@ use tilework_model::ttnn::ops::normalization::{LayerNormOp, RMSNormOp, SoftmaxOp
 use tilework_ops::DType;
 
 use super::reduction::{By, Reduce, kept};
+use super::rowwise::{self, Way};
 use super::stage::{Line, Stage, aligned, spread};
 use crate::recipe::{Build, Made, Of, Planned, Recipe, Site, Task};
 
@@ -121,6 +122,11 @@ pub(super) fn softmax(op: &SoftmaxOp, task: &Task<'_>) -> Planned {
     if !(0..rank).contains(&axis) {
         return Err(format!("dimension {}", op.dimension));
     }
+    if axis + 1 == rank
+        && let Some(recipe) = rowwise::recipe(Way::Softmax, x, task.result()?, task.site)
+    {
+        return Ok(recipe);
+    }
     let reduced = (0..rank).map(|k| k == axis).collect();
     softmax_of(Statistics::of(x, reduced, Recipe::default(), task.site)?, task.result()?)
 }
@@ -144,7 +150,19 @@ fn affine<'t>(weight: bool, bias: bool, task: &Task<'t>) -> Result<Others<'t>, S
     given.map(|(_, i, function)| Ok((task.operand(i)?, vec![two(function, 0, 1)]))).collect()
 }
 
+/// The way of whole rows, with the operands behind the first.
+fn rowwise_norm(centred: bool, epsilon: f32, [weight, bias]: [bool; 2], task: &Task<'_>) -> Option<Recipe> {
+    let of = |given: bool, i: usize| if given { task.operand(i).ok().map(Some) } else { Some(None) };
+    let (weight, bias) = (of(weight, 1)?, of(bias, 1 + usize::from(weight))?);
+    let way = Way::Norm { centred, epsilon, weight, bias };
+    rowwise::recipe(way, task.operand(0).ok()?, task.result().ok()?, task.site)
+}
+
 pub(super) fn rms_norm(op: &RMSNormOp, task: &Task<'_>) -> Planned {
+    let vectors = [op.weight.is_some(), op.bias.is_some()];
+    if let Some(recipe) = rowwise_norm(false, op.epsilon, vectors, task) {
+        return Ok(recipe);
+    }
     let mut of = Statistics::of_rows(task)?;
     let after = vec![one(Function::Scale, 0, 1.0 / of.count() as f32), one(Function::Rsqrt, 0, op.epsilon)];
     let root = of.fold("mean-square", &[], vec![one(Function::Square, 1, 0.0)], By::Sum, after)?;
@@ -154,6 +172,10 @@ pub(super) fn rms_norm(op: &RMSNormOp, task: &Task<'_>) -> Planned {
 }
 
 pub(super) fn layer_norm(op: &LayerNormOp, task: &Task<'_>) -> Planned {
+    let vectors = [op.weight.is_some(), op.bias.is_some()];
+    if let Some(recipe) = rowwise_norm(true, op.epsilon, vectors, task) {
+        return Ok(recipe);
+    }
     let mut of = Statistics::of_rows(task)?;
     let (mean, root) = of.deviations(op.epsilon)?;
     let mut others =

@@ -16,6 +16,7 @@ mod round;
 mod rows;
 mod special;
 mod spread;
+mod statistic;
 mod ternary;
 mod topk;
 mod trig;
@@ -34,6 +35,8 @@ pub use spread::Fold;
 pub(crate) use spread::{
     broadcast_column, broadcast_row, broadcast_scalar, exchange_faces, fold, mask, numbers, update,
 };
+pub use statistic::Statistic;
+pub(crate) use statistic::{init_small_exp, small_exp};
 pub use ternary::Ternary;
 pub use topk::{Order, Sequences};
 pub(crate) use topk::{indices, local_sort, merge, rebuild};
