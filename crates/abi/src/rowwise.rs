@@ -1,7 +1,9 @@
 //! Arguments and circular buffers of the kernels of whole rows: `row-softmax` and `row-norm`, which
-//! compute, and `row-reader`, which feeds them.
+//! compute, and `row-reader` and `row-writer`, which feed and empty them.
 //!
-//! A row of tiles lies in L1 as a whole. Statistics of it are columns of one tile.
+//! A row of tiles lies in L1 as a whole. Statistics of it are columns of one tile. Rows are turned:
+//! each core begins with another tile, so that not all ask the same bank at the same time. A last
+//! tile with padding stays the last.
 
 /// The circular buffers. Those of a row of tiles have room for that, or for several.
 pub mod cb {
@@ -67,18 +69,42 @@ pub mod flag {
     pub const BIASED: u32 = 1 << 2;
 }
 
+/// Arguments of `row-writer`, which writes the result.
+pub mod writer {
+    /// Unique: the first page.
+    pub const FIRST: u32 = 0;
+    /// Unique: rows of tiles (may be 0).
+    pub const ROWS: u32 = 1;
+    /// Unique: with which of its tiles a row begins.
+    pub const TURN: u32 = 2;
+    /// Common: tiles of a row.
+    pub const COLUMNS: u32 = 0;
+    /// Common: how many of them are turned, the first ones.
+    pub const TURNED: u32 = 1;
+    /// Common: address in each DRAM bank.
+    pub const ADDRESS: u32 = 2;
+    /// Common: distance of pages in a bank, a multiple of 64.
+    pub const STRIDE: u32 = 3;
+    /// Common: bytes of a page.
+    pub const BYTES: u32 = 4;
+}
+
 /// Arguments of `row-reader`.
 pub mod reader {
     /// Unique: the first page of the argument.
     pub const FIRST: u32 = 0;
     /// Unique: rows of tiles (may be 0).
     pub const ROWS: u32 = 1;
+    /// Unique: with which of its tiles a row begins.
+    pub const TURN: u32 = 2;
     /// Common: tiles of a row.
     pub const COLUMNS: u32 = 0;
+    /// Common: how many of them are turned, the first ones.
+    pub const TURNED: u32 = 1;
     /// Common: bits of [`super::flag`], for weight and bias.
-    pub const FLAGS: u32 = 1;
+    pub const FLAGS: u32 = 2;
     /// Common: where those of the argument begin, then of weight and bias. In each:
-    pub const BUFFERS: u32 = 2;
+    pub const BUFFERS: u32 = 3;
     /// Address in each DRAM bank.
     pub const ADDRESS: u32 = 0;
     /// Distance of pages in a bank, a multiple of 64.

@@ -152,6 +152,7 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("row-softmax-math", prebuilt!("row-softmax-math.elf").1),
     ("row-softmax-pack", prebuilt!("row-softmax-pack.elf").1),
     ("row-softmax-unpack", prebuilt!("row-softmax-unpack.elf").1),
+    ("row-writer", prebuilt!("row-writer.elf").1),
     ("share", prebuilt!("share.elf").1),
     ("shards", prebuilt!("shards.elf").1),
     ("softmax-math", prebuilt!("softmax-math.elf").1),

@@ -6,7 +6,8 @@
 //! on two rows of 32 elements then, not on a tile.
 
 use crate::sfpu::{self, Statistic};
-use crate::{Cb, Compute, Pool, Thread};
+use crate::unpack::Unpacker;
+use crate::{Cb, Compute, Format, Pool, Thread};
 
 impl<T: Thread> Compute<T> {
     /// Prepares [`Compute::pool_tile`], which pools into tile 0 of Dst, together with what was
@@ -41,6 +42,22 @@ impl<T: Thread> Compute<T> {
         }
         if T::MATH {
             self.math.pooled_to_column(of);
+        }
+    }
+
+    /// Changes the format of SrcA's tiles, from numbers to numbers.
+    #[inline(always)]
+    pub fn reformat_a(&mut self, format: Format) {
+        if T::UNPACK {
+            Unpacker::reformat::<0>(format);
+        }
+    }
+
+    /// Changes the format of SrcB's tiles, from numbers to numbers.
+    #[inline(always)]
+    pub fn reformat_b(&mut self, format: Format) {
+        if T::UNPACK {
+            Unpacker::reformat::<1>(format);
         }
     }
 

@@ -279,9 +279,24 @@ impl Unpacker {
         Mop::of_two(1, FACES, NEXT_A, NEXT_B).program();
     }
 
+    /// Changes the format of one input, SrcA's (0) or SrcB's, when the unpackers are done: from
+    /// numbers to numbers.
+    #[inline(never)]
+    pub(crate) fn reformat<const UNIT: usize>(format: Format) {
+        sync();
+        let strides = const { [cfg::UNP0_ADDR_CTRL_ZW_REG_1_ZSTRIDE, cfg::UNP1_ADDR_CTRL_ZW_REG_1_ZSTRIDE][UNIT] };
+        Word::of(strides, FACE * format.element_bytes()).write();
+        let x = const { if UNIT == 0 { 0 } else { FACE } };
+        write_word(const { cfg::THCON_SEC_REG0_TILEDESCRIPTOR.copy(UNIT) }, format.code() | UNCOMPRESSED | x << X_DIM);
+        Word::of(const { cfg::THCON_SEC_REG2_OUT_DATA_FORMAT.copy(UNIT) }, format.in_src())
+            .with(const { cfg::THCON_SEC_REG2_THROTTLE_MODE.copy(UNIT) }, THROTTLE)
+            .write();
+        ttinsn!(stall(block::UNPACK, until::TRISC_CFG));
+    }
+
     /// Tiles face by face, each transposed; row 0 of the tile at `ones` to SrcB, where it stays.
     pub(crate) fn init_pool(&mut self, ones: u32) {
-        self.source(true);
+        self.source_of_tiles(true);
         ttinsn!(count(A, FACE));
         ttinsn!(count(B, COLUMNS));
         Mop::new(1, FACES, NEXT_A).program();

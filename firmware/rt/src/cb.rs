@@ -122,6 +122,19 @@ impl Consumer {
         crate::reg::fence();
     }
 
+    /// How many pages are filled that lie one behind the other, of those up to the buffer's end.
+    #[inline(always)]
+    pub fn filled(&self) -> u32 {
+        let filled = read(self.theirs).wrapping_sub(self.count) & COUNTER_MASK;
+        let mut before_end = 0;
+        let mut at = self.at;
+        while before_end < filled && at < self.end {
+            before_end += 1;
+            at += self.page_size;
+        }
+        before_end
+    }
+
     /// L1 address of the first page.
     #[inline(always)]
     pub fn read_ptr(&self) -> u32 {

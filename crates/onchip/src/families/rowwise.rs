@@ -19,6 +19,8 @@ use crate::recipe::{At, Of, Recipe, Site, Which};
 /// Rows and columns of a tile; bytes of one of float32.
 const TILE: usize = 32;
 const WIDE_PAGE: u32 = 4096;
+/// DRAM banks of a board that has all of them.
+const BANKS: u32 = 8;
 /// Format number of float32 (`Format`).
 const FLOAT32: u32 = 0;
 
@@ -154,35 +156,46 @@ impl Plan {
     }
 
     fn program(&self, cores: &[NocXy], at: &At<'_>) -> Result<Program, RuntimeError> {
-        let mut common = vec![self.columns, self.flags];
+        // A last tile with padding stays the last one.
+        let turned = if self.compute[arg::WIDTH as usize - 1] == 0 { self.columns } else { self.columns - 1 };
+        let mut common = vec![self.columns, turned, self.flags];
         for tensor in [Some(self.x), self.weight, self.bias] {
             common.extend(tensor.map_or([0; reader::WORDS as usize], |tensor| {
                 let buffer = &tensor.which.of(at).buffer;
                 [buffer.address.word(), buffer.aligned_page_size(), tensor.bytes]
             }));
         }
-        let y = self.y.which.of(at).buffer.address.word();
+        let y = &self.y.which.of(at).buffer;
+        let result = vec![self.columns, turned, y.address.word(), y.aligned_page_size(), self.y.bytes];
         let (mut reads, mut writes, mut compute) = (Vec::new(), Vec::new(), Vec::new());
         for core in 0..cores.len() as u32 {
             let (first, rows) = share(self.rows, cores.len() as u32, core);
-            let (first, pages) = (first * self.columns, rows * self.columns);
-            reads.push(vec![first, rows]);
-            writes.push(vec![y, first, pages, self.y.bytes, cb::Y]);
+            let first = first * self.columns;
+            let turn = turn(first, core, turned);
+            reads.push(vec![first, rows, turn]);
+            writes.push(vec![first, rows, turn]);
             compute.push([[rows].as_slice(), &self.compute].concat());
         }
         let compute = match compute.split_first() {
             Some((first, rest)) if rest.iter().all(|other| other == first) => UniqueArgs::Uniform(first.clone()),
             _ => UniqueArgs::PerCore(compute),
         };
-        let role = at.kernels.role(self.kernel, "row-reader", "writer")?;
+        let role = at.kernels.role(self.kernel, "row-reader", "row-writer")?;
         let program = Program::new(self.name, Cores::List(cores.to_vec()))
             .role(role)
             .unique_args(ArgSet::Ncrisc, UniqueArgs::PerCore(reads))
             .common_args(ArgSet::Ncrisc, common)
             .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(writes))
+            .common_args(ArgSet::Brisc, result)
             .unique_args(ArgSet::Compute, compute);
         Ok(self.buffers.iter().fold(program, |program, cb| program.circular_buffer(*cb)))
     }
+}
+
+/// With which of `turned` tiles the rows of a core begin, of which the first is page `first`: so that
+/// the cores begin with different banks.
+fn turn(first: u32, core: u32, turned: u32) -> u32 {
+    (core % BANKS + BANKS - first % BANKS) % BANKS % turned.max(1)
 }
 
 /// The numbers of arguments that the plan gives.

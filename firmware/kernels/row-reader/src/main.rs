@@ -18,6 +18,7 @@ const ONES: u32 = 16;
 fn main(ctx: &KernelContext) {
     let (first, rows) = (rta(ctx, reader::FIRST), rta(ctx, reader::ROWS));
     let (columns, flags) = (crta(ctx, reader::COLUMNS), crta(ctx, reader::FLAGS));
+    let (turn, turned) = (rta(ctx, reader::TURN), crta(ctx, reader::TURNED));
     if rows == 0 {
         return;
     }
@@ -26,9 +27,17 @@ fn main(ctx: &KernelContext) {
     let row = |noc: &mut Noc, cb: &mut Producer, buffer: u32, first: u32| {
         cb.reserve_back(columns);
         let pages = Interleaved::new(ctx, common(buffer, reader::ADDRESS), common(buffer, reader::STRIDE));
-        let (mut page, mut to) = (pages.cursor(first), cb.write_ptr());
+        let start = pages.cursor(first);
+        let (mut page, mut to) = (start.plus(pages.distance(turn)), cb.write_ptr());
+        let back = turned - turn;
         noc.same_reads(0, common(buffer, reader::BYTES));
-        for _ in 0..columns {
+        for i in 0..columns {
+            if i == back {
+                page = start;
+            }
+            if i == turned {
+                page = start.plus(pages.distance(turned));
+            }
             noc.read_same(page.next_page(), to);
             to += cb.page_size();
         }

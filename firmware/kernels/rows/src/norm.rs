@@ -29,11 +29,13 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
         let (columns, x_format) = (*columns, x.format());
         // Differences have no padding any more.
         let (source, width) = if flags & flag::CENTRED != 0 { (terms, 0) } else { (x, *width) };
-        k.reconfig_data_format(source.format(), source.format());
+        k.reformat_a(source.format());
+        k.reformat_b(source.format());
         let count = sum_of_squares(k, source, &mut squares, columns, width);
 
         squares.wait_front(count);
-        k.reconfig_data_format(Format::Float32, Format::Float32);
+        k.reformat_a(Format::Float32);
+        k.reformat_b(Format::Float32);
         k.pool_init(Pool::Sum, ones);
         k.tile_to(statistic, |k| {
             (0..count).for_each(|i| k.pool_tile(&squares, i));
@@ -42,7 +44,7 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
         squares.pop_front(count);
 
         statistic.wait_front(1);
-        k.reconfig_data_format(source.format(), Format::Float32);
+        k.reformat_a(source.format());
         {
             let out = if flags & flag::WEIGHTED != 0 {
                 &mut scaled
@@ -63,7 +65,8 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
             by_row(k, Binary::Add, &mut weighted, &bias, y, columns);
         }
         k.pack_reconfig_data_format(Format::Float32);
-        k.reconfig_data_format(x_format, Format::Float32);
+        k.reformat_a(x_format);
+        k.reformat_b(Format::Float32);
     }
 }
 
@@ -131,7 +134,8 @@ fn pass<T: Thread>(
 fn by_row<T: Thread>(k: &mut Compute<T>, op: Binary, a: &mut Cb<T>, b: &Cb<T>, out: &mut Cb<T>, columns: u32) {
     a.wait_front(columns);
     b.wait_front(columns);
-    k.reconfig_data_format(a.format(), b.format());
+    k.reformat_a(a.format());
+    k.reformat_b(b.format());
     pass(k, (op, Broadcast::Row), a, b, out, columns);
     a.pop_front(columns);
 }

@@ -40,7 +40,7 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
         k.pack_relu_config(PackRelu::None);
 
         terms.wait_front(columns);
-        k.reconfig_data_format(Format::Float32, Format::Float32);
+        k.reformat_a(Format::Float32);
         k.pool_init(Pool::Sum, ones);
         k.tile_to(statistic, |k| {
             (0..columns).for_each(|i| k.pool_tile(terms, i));
@@ -54,6 +54,6 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
         statistic.pop_front(1);
         terms.pop_front(columns);
         k.pack_reconfig_data_format(Format::Float32);
-        k.reconfig_data_format(x_format, Format::Float32);
+        k.reformat_a(x_format);
     }
 }
