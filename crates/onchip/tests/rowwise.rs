@@ -111,6 +111,28 @@ proptest! {
     }
 }
 
+/// Elements that a mask leaves out: infinity or a large number with a sign, also in a whole row of
+/// tiles.
+#[test]
+fn softmax_of_masked_rows() {
+    for (least, columns) in [(f32::NEG_INFINITY, 70), (f32::NEG_INFINITY, 128), (-1e30, 100), (-3e38, 64)] {
+        let dims = [40, columns];
+        let (input, out) = (tensor(1, DataType::BFloat16, &dims), tensor(2, DataType::BFloat16, &dims));
+        let values = || {
+            let near = array(&input, 1);
+            let mut numbers = near.to_f32();
+            for (row, numbers) in numbers.chunks_mut(columns as usize).enumerate() {
+                // A triangle; the first row keeps one element, and one row of finite numbers none.
+                let kept = if row == 7 && least.is_finite() { 0 } else { row + 1 };
+                numbers.iter_mut().skip(kept).for_each(|x| *x = least);
+            }
+            let shape = Shape::new(vec![40, columns as usize]).unwrap();
+            vec![Value::from(Tensor::from_f32(near.dtype(), shape, &numbers).unwrap())]
+        };
+        same_of(vec![softmax(&input, &out)], &[&input], &values, &[&out], BF16);
+    }
+}
+
 /// More rows of tiles than workers, so that some have several.
 #[test]
 fn many_rows_for_a_core() {
