@@ -56,8 +56,8 @@ impl Site {
 
 /// So many workers in rows of the columns before the first gap, which a column of DRAM banks makes.
 /// Where answers of both columns of banks meet in a row, and where many cores of a column share its
-/// links, reads take two to three times as long (measured on the simulated chip, 10 to 40 cores that
-/// read 12 tiles each).
+/// links, reads take two to three times as long (measured on the simulated chip, 10 to 40 cores
+/// that read 12 tiles each).
 fn near(workers: &[NocXy], count: usize) -> Option<Vec<NocXy>> {
     let first = workers.iter().map(|tile| tile.x).min()?;
     let columns = (first..=u8::MAX).take_while(|x| workers.iter().any(|tile| tile.x == *x)).count();

@@ -120,12 +120,15 @@ impl Plan {
         };
         let mut plan =
             Self { name, kernel, rows, columns, x: from, y: to, weight, bias, flags, compute, buffers: Vec::new() };
-        // With room for two rows, the next one is read and the last one written meanwhile.
+        // With room for two rows, the next one is read and the last one written meanwhile. They
+        // leave half of L1 to tensors that live there.
         let most = rows.div_ceil(site.workers.len().max(1) as u32).min(2);
-        plan.buffers = (1..=most).rev().map(|held| plan.circular_buffers(held)).find(|all| {
+        let fits = |held: u32| {
+            let all = plan.circular_buffers(held);
             let bytes = all.iter().map(|cb| u64::from(cb.page_size) * u64::from(cb.pages.get())).sum::<u64>();
-            bytes <= u64::from(site.l1)
-        })?;
+            (bytes <= u64::from(site.l1 / held)).then_some(all)
+        };
+        plan.buffers = (1..=most).rev().find_map(fits)?;
         Some(plan)
     }
 
@@ -192,8 +195,8 @@ impl Plan {
     }
 }
 
-/// With which of `turned` tiles the rows of a core begin, of which the first is page `first`: so that
-/// the cores begin with different banks.
+/// With which of `turned` tiles the rows of a core begin, of which the first is page `first`: so
+/// that the cores begin with different banks.
 fn turn(first: u32, core: u32, turned: u32) -> u32 {
     (core % BANKS + BANKS - first % BANKS) % BANKS % turned.max(1)
 }
