@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use tilework_abi::addr::PageCount;
 use tilework_abi::board::Board;
 use tilework_abi::tensix::Processor;
-use tilework_checks::{CheckObserver, Checks, Finding, Policy};
+use tilework_checks::{CheckObserver, Checks, Finding, Policy, RaceObserver, Word};
 use tilework_driver::Note;
 use tilework_runtime::{
     ArgSet, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role,
@@ -62,6 +62,34 @@ impl Observer for All {
     fn events(&mut self, _: &[Event]) {}
 }
 
+/// Looks for races, by lines of accesses or by single ones.
+struct Races {
+    observer: Arc<Mutex<RaceObserver>>,
+    lines: bool,
+    /// How many lines came.
+    told: Arc<Mutex<u64>>,
+}
+
+impl Observer for Races {
+    fn wants(&self) -> Wants {
+        self.observer.wants()
+    }
+    fn takes_lines(&self) -> bool {
+        self.lines && self.observer.takes_lines()
+    }
+    fn events(&mut self, events: &[Event]) {
+        let lines = events.iter().filter(|event| matches!(event.what, What::Line(_)));
+        *self.told.lock().unwrap() += lines.count() as u64;
+        self.observer.events(events);
+    }
+    fn reached(&mut self, at: Cycle) {
+        self.observer.reached(at);
+    }
+    fn note(&mut self, at: Cycle, note: &Note) {
+        self.observer.note(at, note);
+    }
+}
+
 /// How a run is looked at.
 #[derive(Clone, Copy)]
 struct How {
@@ -69,9 +97,11 @@ struct How {
     checks: bool,
     tells: bool,
     with_another: bool,
+    /// Races are looked for, by lines or by single accesses.
+    races: Option<bool>,
 }
 
-const UNSEEN: How = How { threads: 1, checks: false, tells: false, with_another: false };
+const UNSEEN: How = How { threads: 1, checks: false, tells: false, with_another: false, races: None };
 const FULL: How = How { checks: true, ..UNSEEN };
 const LEFT_OUT: How = How { tells: true, ..FULL };
 
@@ -81,6 +111,8 @@ struct Outcome {
     output: Vec<u8>,
     cycles: Cycle,
     accesses: u64,
+    races: Vec<Finding>,
+    lines: u64,
 }
 
 /// Runs a program that `make` makes for a device with memory of these addresses: slots in L1,
@@ -98,6 +130,11 @@ fn run(how: How, elements: usize, make: impl FnOnce(&Device<Chip>, [u32; 3]) -> 
     if how.with_another {
         chip.observe(Box::new(All));
     }
+    let races = Arc::new(Mutex::new(RaceObserver::new(Board::P100)));
+    let told = Arc::new(Mutex::new(0));
+    if let Some(lines) = how.races {
+        chip.observe(Box::new(Races { observer: races.clone(), lines, told: told.clone() }));
+    }
     let firmware = FirmwareSet::prebuilt().unwrap();
     let mut device = Device::open_with(chip, config, firmware, prebuilt::cq_kernels().unwrap()).unwrap();
     let x = device.alloc_dram("x", &[elements], DType::U8, PAGE as u32).unwrap();
@@ -114,7 +151,25 @@ fn run(how: How, elements: usize, make: impl FnOnce(&Device<Chip>, [u32; 3]) -> 
     chip.settle_observers();
     let findings = checks.lock().unwrap().findings().to_vec();
     let accesses = *accesses.lock().unwrap();
-    Outcome { findings, output, cycles: chip.now(), accesses }
+    let mut found = Checks::new(Policy::new(&[Word::Races], Vec::new()).unwrap());
+    races.lock().unwrap().hand_over(&mut found);
+    let lines = *told.lock().unwrap();
+    Outcome { findings, output, cycles: chip.now(), accesses, races: found.findings().to_vec(), lines }
+}
+
+/// Looks for races in a program, by lines and by single accesses; returns how many lines came, and
+/// how many races were found.
+fn compare_races(name: &str, elements: usize, make: impl Fn(&Device<Chip>, [u32; 3]) -> Program) -> (u64, usize) {
+    let single = run(How { races: Some(false), ..LEFT_OUT }, elements, &make);
+    assert_eq!(single.lines, 0, "{name}");
+    let mut lines = u64::MAX;
+    for threads in [1, 2] {
+        let other = run(How { threads, races: Some(true), ..LEFT_OUT }, elements, &make);
+        assert_eq!((&other.races, &other.findings), (&single.races, &single.findings), "{name}, {threads} threads");
+        assert_eq!((&other.output, other.cycles), (&single.output, single.cycles), "{name}");
+        lines = lines.min(other.lines);
+    }
+    (lines, single.races.len())
 }
 
 /// Runs a program in all ways; returns how many accesses were seen of how many.
@@ -137,7 +192,7 @@ fn compare(name: &str, elements: usize, make: impl Fn(&Device<Chip>, [u32; 3]) -
 fn a_core_that_goes_through_its_pages_is_mostly_left_out() {
     let tiles = 4;
     let elements = 64 * PAGE * tiles;
-    let (seen, of, found) = compare("increment", elements, |_, [slots, x, y]| {
+    let program = |_: &Device<Chip>, [slots, x, y]: [u32; 3]| {
         let elf = prebuilt::kernel_elf("increment").unwrap().to_vec();
         let kernel = Arc::new(KernelImage::load("increment", elf, Processor::Brisc).unwrap());
         let arguments =
@@ -145,11 +200,15 @@ fn a_core_that_goes_through_its_pages_is_mostly_left_out() {
         Program::new("increment", Cores::Count(tiles))
             .role(Role::all().kernel(Processor::Brisc, kernel))
             .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(arguments))
-    });
+    };
+    let (seen, of, found) = compare("increment", elements, program);
     assert_eq!(found, 0);
     // Each word is loaded and stored in each of two runs; firmware and queues access memory, too.
     let words = 2 * 2 * elements as u64 / 4;
     assert!(of - seen > words * 3 / 4, "of {of} accesses, {words} of them to words of pages, {seen} are seen");
+    let (lines, races) = compare_races("increment", elements, program);
+    assert_eq!(races, 0);
+    assert!(lines > words / 16 / 2, "{lines} lines of {words} words");
 }
 
 /// Programs of the corpus of races, with and without their bugs.
@@ -162,11 +221,11 @@ fn what_is_wrong_is_found_all_the_same() {
     // A program for each of its kinds, and bugs of it.
     let cases: [(u32, &[u32]); 6] =
         [(0, &[0, 4]), (1, &[12, 13]), (4, &[26]), (5, &[0, 37]), (6, &[0, 41, 43]), (8, &[62])];
-    let mut all = 0;
+    let (mut all, mut races) = (0, 0);
     for (case, bugs) in cases {
         for &bug in bugs {
             let name = format!("program {case} with bug {bug}");
-            let (_, _, found) = compare(&name, TILES * PAGES * PAGE, |device, [slots, x, y]| {
+            let program = |device: &Device<Chip>, [slots, x, y]: [u32; 3]| {
                 let tiles: Vec<u32> = device.workers().iter().take(TILES).map(|xy| xy.encode()).collect();
                 let each = |i: usize| {
                     let (next, last) = (tiles[(i + 1) % TILES], tiles[TILES - 1]);
@@ -180,9 +239,10 @@ fn what_is_wrong_is_found_all_the_same() {
                     .role(Role::all().kernel(Processor::Brisc, brisc.clone()).kernel(Processor::Ncrisc, ncrisc.clone()))
                     .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(arguments.clone()))
                     .unique_args(ArgSet::Ncrisc, UniqueArgs::PerCore(arguments))
-            });
-            all += found;
+            };
+            all += compare(&name, TILES * PAGES * PAGE, program).2;
+            races += compare_races(&name, TILES * PAGES * PAGE, program).1;
         }
     }
-    assert!(all > 0, "nothing was found at all");
+    assert!(all > 0 && races > 0, "{all} findings, {races} races");
 }
