@@ -19,6 +19,11 @@ fn a_program_finds_the_files_of_the_card() {
     let output = card(&["--board", "p100", "--", "bash", "-c", script]);
     assert_eq!(text(&output.stdout), "0\ndevice\np100a\n0x1e52\n2.10.1\n", "{}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
+    // It asks for extended attributes, too.
+    let output = card(&["--board", "p100", "--", "ls", "-l", "/dev/tenstorrent"]);
+    let listed = text(&output.stdout);
+    assert!(listed.contains("crw-rw-rw-") && listed.contains("240, 0"), "{listed}");
+    assert_eq!(text(&output.stderr), "");
 }
 
 #[test]

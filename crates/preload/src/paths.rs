@@ -154,6 +154,10 @@ led! {
     fopen(mode: Text) -> *mut c_void;
     fopen64(mode: Text) -> *mut c_void;
     opendir() -> *mut c_void;
+    getxattr(name: Text, out: *mut c_void, len: usize) -> isize;
+    lgetxattr(name: Text, out: *mut c_void, len: usize) -> isize;
+    listxattr(out: *mut c_char, len: usize) -> isize;
+    llistxattr(out: *mut c_char, len: usize) -> isize;
     realpath(out: *mut c_char) -> *mut c_char;
     canonicalize_file_name() -> *mut c_char;
     scandir(list: *mut c_void, filter: *mut c_void, compare: *mut c_void) -> i32;
