@@ -25,7 +25,7 @@ pub fn bus_device_function(number: usize) -> u16 {
 /// The number of the device file's class: one of those that Linux gives out (`devices.txt`,
 /// 234..254).
 pub const MAJOR: u32 = 240;
-/// The same in words.
+/// Where card `number` is on the PCI bus, in words.
 fn address(number: usize) -> String {
     format!("0000:{:02x}:00.0", bus_device_function(number) >> 8)
 }

@@ -21,7 +21,8 @@ pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Ve
 }
 
 /// The recipe of an operation and what its results are, or why the host computes it. Without
-/// operands, one cannot be brought to the device; `on_host`: which of them lie in the host's memory.
+/// operands, one cannot be brought to the device; `on_host`: which of them lie in the host's
+/// memory.
 pub(crate) fn plan(
     op: &Op,
     (operands, on_host): (Option<&[&TensorSpec]>, &[bool]),

@@ -190,8 +190,8 @@ impl Recipe {
         Ok(Made { which: Which::Scratch(self.scratch.len() - 1), spec })
     }
 
-    /// A scratch tensor in tiles that the host makes of an operand in its memory, whose elements lie
-    /// so ([`Prepared`]).
+    /// A scratch tensor in tiles that the host makes of an operand in its memory, whose elements
+    /// lie so ([`Prepared`]).
     ///
     /// # Errors
     /// The runtime has no such tensor.

@@ -49,7 +49,8 @@ fn start(program: &Path, root: &Path) -> Command {
     command
 }
 
-/// Makes the client and the files of two cards in `folder`. `None` without a compiler, which is told.
+/// Makes the client and the files of two cards in `folder`. `None` without a compiler, which is
+/// told.
 fn make(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client.c");
     let program = folder.join("client");

@@ -37,8 +37,8 @@ use tilework_driver::Note;
 pub struct ChipConfig {
     /// The board.
     pub board: Board,
-    /// The low word of the serial numbers of the board and its chip, which telemetry tells. Cards of
-    /// one machine have different ones.
+    /// The low word of the serial numbers of the board and its chip, which telemetry tells. Cards
+    /// of one machine have different ones.
     pub serial: u32,
     /// What is fused off on its chip.
     pub harvesting: Harvesting,

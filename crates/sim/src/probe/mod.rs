@@ -101,8 +101,8 @@ pub trait Observer: Send {
     fn sees_counters_once(&self) -> bool {
         false
     }
-    /// Whether it takes accesses that are known as lines ([`What::Line`]), asked once. They are told
-    /// so when everybody takes them who sees accesses that are known.
+    /// Whether it takes accesses that are known as lines ([`What::Line`]), asked once. They are
+    /// told so when everybody takes them who sees accesses that are known.
     fn takes_lines(&self) -> bool {
         false
     }

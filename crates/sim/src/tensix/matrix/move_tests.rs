@@ -117,8 +117,8 @@ fn sixteen_bits_go_to_the_low_half_of_data_of_32_bits() {
 
 #[test]
 fn sixteen_bits_of_an_implied_format_go_to_both_halves_of_data_of_32_bits() {
-    // MOVA2D.md and MOVB2D.md with SrcAFmt TF32, as which SrcA counts: both halves have the 16 bits,
-    // and the low one the three bits of the mantissa that TF32 has more.
+    // MOVA2D.md and MOVB2D.md with SrcAFmt TF32, as which SrcA counts: both halves have the 16
+    // bits, and the low one the three bits of the mantissa that TF32 has more.
     let implied = |format: u32, datum: u32, insn: u32| {
         let mut bench = Bench::with(&[[datum; 16]], &[[datum; 16]], format);
         keep_denormals(&mut bench);
