@@ -407,7 +407,7 @@ impl Chip {
         });
         hub.add(observer);
         let (wants, others, lines, once) = (hub.wants(), hub.others_want(), hub.lines(), hub.sees_counters_once());
-        let gather = hub.takes_lines();
+        let gather = hub.gathers();
         for node in &mut self.nodes {
             if let AnyNode::Tensix(tile) = node {
                 tile.observe((wants, others), once, &lines, now);
@@ -473,7 +473,7 @@ impl Chip {
     fn hand_over(&mut self, now: Cycle) {
         if let Some(hub) = &mut self.hub {
             let events = self.scheduler.events();
-            for node in &mut self.nodes {
+            for node in self.nodes.iter_mut().filter(|_| hub.gathers()) {
                 if let AnyNode::Tensix(tile) = node {
                     tile.settle_lines(events);
                 }

@@ -40,6 +40,8 @@ pub(crate) struct Hub {
     nodes: HashMap<NocXy, usize>,
     /// Whether an observer may end the run.
     judged: bool,
+    /// Whether tiles gather accesses to lines.
+    gathers: bool,
 }
 
 impl Hub {
@@ -57,6 +59,7 @@ impl Hub {
         self.wants = self.wants | wants;
         self.judged |= observer.judges();
         self.observers.push(observer);
+        self.gathers = self.takes_lines();
         self.limit = BATCH;
     }
 
@@ -65,7 +68,8 @@ impl Hub {
         let judged = observers.iter().any(|observer| observer.judges());
         let knows = observers.iter().position(|observer| observer.wants().has(Wants::ACCESSES));
         let (pending, limit, nodes) = (self.pending.clone(), self.limit, self.nodes.clone());
-        Self { observers, wants: self.wants, judged, pending, limit, knows, nodes, ..Self::default() }
+        let gathers = self.gathers;
+        Self { observers, wants: self.wants, judged, gathers, pending, limit, knows, nodes, ..Self::default() }
     }
 
     /// What any of the observers wants.
@@ -79,8 +83,13 @@ impl Hub {
         others.fold(Wants::NOTHING, |all, (_, observer)| all | observer.wants())
     }
 
+    /// Whether tiles gather accesses to lines, and have some that they have not told.
+    pub(crate) fn gathers(&self) -> bool {
+        self.gathers
+    }
+
     /// Whether all others that want accesses take lines.
-    pub(crate) fn takes_lines(&self) -> bool {
+    fn takes_lines(&self) -> bool {
         let others = self.observers.iter().enumerate().filter(|(number, _)| Some(*number) != self.knows);
         let mut others = others.filter(|(_, observer)| observer.wants().has(Wants::ACCESSES)).peekable();
         others.peek().is_some() && others.all(|(_, observer)| observer.takes_lines())
