@@ -30,10 +30,14 @@ global_asm!(
     ".hidden tilework_guarded_32",
     ".globl tilework_guarded_any",
     ".hidden tilework_guarded_any",
-    ".globl tilework_guarded_swap_4",
-    ".hidden tilework_guarded_swap_4",
-    ".globl tilework_guarded_swap_8",
-    ".hidden tilework_guarded_swap_8",
+    ".globl tilework_guarded_load_1",
+    ".hidden tilework_guarded_load_1",
+    ".globl tilework_guarded_load_2",
+    ".hidden tilework_guarded_load_2",
+    ".globl tilework_guarded_load_4",
+    ".hidden tilework_guarded_load_4",
+    ".globl tilework_guarded_load_8",
+    ".hidden tilework_guarded_load_8",
     "tilework_guarded_start:",
     "tilework_guarded_1:",
     "mov al, [rsi]",
@@ -67,18 +71,22 @@ global_asm!(
     "movdqu [rdi + 16], xmm1",
     "xor eax, eax",
     "ret",
-    // rdi: the word, rsi: what is expected, rdx: what is to be there. 2: it was something else.
-    "tilework_guarded_swap_4:",
-    "mov eax, esi",
-    "lock cmpxchg dword ptr [rdi], edx",
-    "jmp 2f",
-    "tilework_guarded_swap_8:",
-    "mov rax, rsi",
-    "lock cmpxchg qword ptr [rdi], rdx",
-    "2:",
-    "mov eax, 0",
-    "mov ecx, 2",
-    "cmovne eax, ecx",
+    // The word comes in rax; rdx is zero if it is there.
+    "tilework_guarded_load_1:",
+    "movzx eax, byte ptr [rdi]",
+    "xor edx, edx",
+    "ret",
+    "tilework_guarded_load_2:",
+    "movzx eax, word ptr [rdi]",
+    "xor edx, edx",
+    "ret",
+    "tilework_guarded_load_4:",
+    "mov eax, [rdi]",
+    "xor edx, edx",
+    "ret",
+    "tilework_guarded_load_8:",
+    "mov rax, [rdi]",
+    "xor edx, edx",
     "ret",
     "tilework_guarded_any:",
     "mov rcx, rdx",
@@ -88,9 +96,17 @@ global_asm!(
     "tilework_guarded_end:",
     "tilework_guarded_failed:",
     "mov eax, 1",
+    "mov edx, eax",
     "ret",
     ".popsection",
 );
+
+/// What a load of a word gives.
+#[repr(C)]
+struct Word {
+    value: u64,
+    failed: u64,
+}
 
 type Copy = unsafe extern "C" fn(*mut u8, *const u8, usize) -> u32;
 
@@ -104,8 +120,10 @@ unsafe extern "C" {
     fn tilework_guarded_8(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_16(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_32(to: *mut u8, from: *const u8, len: usize) -> u32;
-    fn tilework_guarded_swap_4(at: *mut u8, expected: u64, new: u64) -> u32;
-    fn tilework_guarded_swap_8(at: *mut u8, expected: u64, new: u64) -> u32;
+    fn tilework_guarded_load_1(at: *const u8) -> Word;
+    fn tilework_guarded_load_2(at: *const u8) -> Word;
+    fn tilework_guarded_load_4(at: *const u8) -> Word;
+    fn tilework_guarded_load_8(at: *const u8) -> Word;
     fn tilework_guarded_any(to: *mut u8, from: *const u8, len: usize) -> u32;
 }
 
@@ -142,15 +160,37 @@ pub(crate) fn store(at: usize, data: &[u8]) -> bool {
     copy(std::ptr::with_exposed_provenance_mut(at), data.as_ptr(), data.len())
 }
 
-/// Puts `new` into the program's word of `bytes` (4 or 8) at `at` if `expected` is there, at once
-/// for all threads. Whether it was; `None` if the word cannot be written.
+/// Reads a word of 1, 2, 4 or 8 bytes of the program's memory, zero-extended; `None` if it is not
+/// there.
+#[inline]
 #[must_use]
-pub(crate) fn swap(at: usize, bytes: usize, expected: u64, new: u64) -> Option<bool> {
-    let function = if bytes == 4 { tilework_guarded_swap_4 } else { tilework_guarded_swap_8 };
+pub(crate) fn load_word(at: usize, bytes: u8) -> Option<u64> {
+    let at = std::ptr::with_exposed_provenance(at);
     // SAFETY: an access that is not possible ends the function.
-    match unsafe { function(std::ptr::with_exposed_provenance_mut(at), expected, new) } {
-        0 => Some(true),
-        2 => Some(false),
-        _ => None,
-    }
+    let word = unsafe {
+        match bytes {
+            1 => tilework_guarded_load_1(at),
+            2 => tilework_guarded_load_2(at),
+            4 => tilework_guarded_load_4(at),
+            _ => tilework_guarded_load_8(at),
+        }
+    };
+    (word.failed == 0).then_some(word.value)
+}
+
+/// Writes the low 1, 2, 4 or 8 bytes of a value to the program's memory. `None` if it cannot be.
+#[inline]
+#[must_use]
+pub(crate) fn store_word(at: usize, bytes: u8, value: u64) -> Option<()> {
+    let (at, from) = (std::ptr::with_exposed_provenance_mut(at), (&raw const value).cast());
+    // SAFETY: as in `copy`.
+    let failed = unsafe {
+        match bytes {
+            1 => tilework_guarded_1(at, from, 1),
+            2 => tilework_guarded_2(at, from, 2),
+            4 => tilework_guarded_4(at, from, 4),
+            _ => tilework_guarded_8(at, from, 8),
+        }
+    };
+    (failed == 0).then_some(())
 }

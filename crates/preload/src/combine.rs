@@ -100,7 +100,7 @@ pub(crate) fn load(state: &mut State, at: usize, out: &mut [u8]) -> bool {
 /// Reads from the beginning of `at`'s neighbourhood to the end of the page, if that is L1.
 fn read_ahead(state: &mut State, at: usize, out: &mut [u8]) -> bool {
     let start = at & !(NEAR / 2 - 1);
-    let Some(map) = state.maps.find(start).copied() else { return false };
+    let Some(map) = state.maps.find(start) else { return false };
     let (bar, offset, room) = map.place(start);
     let len = (MOST - start % MOST).min(room);
     let fits = start % MOST + len <= MOST && at - start + out.len() <= len && len.is_multiple_of(UNIT);

@@ -7,6 +7,7 @@
 use crate::real::real;
 use crate::state::OpenFile;
 use crate::{tell, watch};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,6 +39,8 @@ pub(crate) struct Maps {
     buffers: BTreeMap<usize, Map>,
     free: Vec<(usize, usize)>,
     used: usize,
+    /// The mapping that was found last.
+    last: Cell<Option<Map>>,
 }
 
 /// Whether `len` bytes at `at` may touch a BAR: false is certain.
@@ -168,12 +171,21 @@ impl Maps {
     }
 
     /// The mapping that holds address `at`.
-    pub(crate) fn find(&self, at: usize) -> Option<&Map> {
-        self.maps.range(..=at).next_back().map(|(_, map)| map).filter(|map| at - map.start < map.len)
+    pub(crate) fn find(&self, at: usize) -> Option<Map> {
+        let holds = |map: &Map| at.wrapping_sub(map.start) < map.len;
+        let last = self.last.get().filter(holds);
+        last.or_else(|| {
+            let found = self.maps.range(..=at).next_back().map(|(_, &map)| map).filter(holds);
+            self.last.set(found);
+            found
+        })
     }
 
     /// Whether a mapping of a BAR overlaps a range.
     pub(crate) fn overlaps(&self, at: usize, len: usize) -> bool {
+        if self.last.get().is_some_and(|map| at.wrapping_sub(map.start) < map.len) {
+            return true;
+        }
         let last = self.maps.range(..at.saturating_add(len)).next_back();
         last.is_some_and(|(_, map)| at < map.start + map.len)
     }
@@ -193,6 +205,7 @@ impl Maps {
     /// Takes the mappings of a range away, and gives those that are whole gone. Of others a part
     /// stays. `Err` if a window would be split, which the driver does not allow.
     pub(crate) fn remove(&mut self, at: usize, len: usize) -> Result<Vec<Map>, ()> {
+        self.last.take();
         let end = at.saturating_add(len);
         let found: Vec<_> = self.overlapping(at, len).collect();
         let whole = |map: &Map| at <= map.start && map.start + map.len <= end;

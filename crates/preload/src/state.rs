@@ -33,8 +33,6 @@ pub(crate) struct State {
     pub user: Process,
     pub polls: Polls,
     pub combined: Combined,
-    /// Where the instruction that is carried out has stored last, and how many bytes.
-    pub stored: (usize, usize),
 }
 
 /// A card and its driver.
@@ -473,7 +471,6 @@ fn make() {
         user: Process,
         polls: Polls::default(),
         combined: Combined::new(),
-        stored: (0, 0),
     };
     crate::cpu::prepare();
     crate::trap::prepare();

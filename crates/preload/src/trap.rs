@@ -1,35 +1,67 @@
 //! Traps: a load or store of the program at a BAR.
 //!
-//! The kernel calls [`on_segv`] on the program's stack, which may be small; the work is done on a
-//! stack of this library's, of which one is enough, because it is used under the card's lock.
+//! The kernel calls [`on_segv`] on the program's stack, below what the program uses. The program's
+//! instructions that are carried out here may use more of it; so the work is done on a stack of this
+//! library's, one for each thread, on a copy of what the kernel has saved, and the program goes on
+//! from that copy: what the kernel has put on its stack is not looked at again.
 
 use crate::cpu::{self, Context};
-use crate::maps::real_mmap;
+use crate::maps::{real_mmap, real_munmap};
 use crate::state::{self, Seat, State};
 use crate::{client, clock, maps, signals, tell, watch};
 use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tilework_kmd::Card;
 
-/// Bytes of the stack that the chip is run on.
+/// Bytes of the stack that the chip is run on, and of what the kernel has saved, at its end.
 const STACK: usize = 16 << 20;
+const SAVED: usize = 32 << 10;
+/// Bytes of the kernel's `struct ucontext`, whose set of signals is shorter than the C library's.
+const CONTEXT: usize = 304;
+/// In the saved vector state: a magic number, then the bytes of all of it (`struct _fpx_sw_bytes`).
+const MAGIC_AT: usize = 464;
+const MAGIC: u32 = 0x4650_5853;
+/// Bytes of it without extensions.
+const LEGACY: usize = 512;
+const VECTOR_ALIGN: usize = 64;
 
+/// The key under which a thread has its stack.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// A thread ends.
+unsafe extern "C" fn free_stack(stack: *mut c_void) {
+    real_munmap(stack.expose_provenance() - STACK, STACK);
+}
+
+/// The end of this thread's stack.
 fn stack() -> usize {
-    static END: OnceLock<usize> = OnceLock::new();
-    *END.get_or_init(|| {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
-        match real_mmap(0, STACK, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) {
-            Some(start) => start + STACK,
-            None => tell::end(),
-        }
-    })
+    let key = KEY.load(Ordering::Relaxed);
+    // SAFETY: `prepare` has made the key. One of the first does not allocate.
+    let known = unsafe { libc::pthread_getspecific(key) };
+    if !known.is_null() {
+        return known.expose_provenance();
+    }
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+    let Some(start) = real_mmap(0, STACK, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) else {
+        tell::say("the system gives no memory for a stack");
+        tell::end()
+    };
+    // SAFETY: as above.
+    unsafe { libc::pthread_setspecific(key, std::ptr::with_exposed_provenance(start + STACK)) };
+    start + STACK
 }
 
 /// Makes what the handler needs: it is not to look up functions, and not to allocate.
 pub(crate) fn prepare() {
-    stack();
+    let mut key = 0;
+    // SAFETY: the place is valid, and the destructor gets what `stack` has made.
+    if unsafe { libc::pthread_key_create(&mut key, Some(free_stack)) } != 0 {
+        tell::say("the C library gives no key of threads");
+        tell::end()
+    }
+    KEY.store(key, Ordering::Relaxed);
     watch::prepare();
     clock::prepare();
 }
@@ -40,57 +72,111 @@ unsafe extern "C" fn on_stack(argument: *mut c_void, function: extern "C" fn(*mu
     naked_asm!("push rbp", "mov rbp, rsp", "mov rsp, rdx", "call rsi", "mov rsp, rbp", "pop rbp", "ret")
 }
 
-/// What is handed to the other stack.
-struct Work<'a> {
-    state: &'a mut State,
-    context: Context,
-    /// The address that trapped.
-    at: usize,
-    /// Whether the program goes on behind the instruction that trapped.
-    done: bool,
+/// The end of a handler, for the context at `context` (`rt_sigreturn`).
+#[unsafe(naked)]
+unsafe extern "C" fn go_on(context: usize) -> ! {
+    naked_asm!("mov rsp, rdi", "mov eax, 15", "syscall", "ud2")
 }
 
+/// What is handed to the other stack.
+#[derive(Clone, Copy)]
+struct Work {
+    /// The address that trapped.
+    at: usize,
+    context: *const u8,
+    /// The program's `errno`.
+    errno: i32,
+    stack: usize,
+}
+
+/// Copies what the kernel has saved to the end of the stack.
+///
+/// # Safety
+/// The context is the kernel's, and nobody uses the stack.
+unsafe fn copy(work: Work) -> *mut libc::ucontext_t {
+    let context = std::ptr::with_exposed_provenance_mut::<u8>(work.stack - SAVED);
+    let area = work.stack - SAVED + CONTEXT.next_multiple_of(VECTOR_ALIGN);
+    // SAFETY: the caller's promise; both fit.
+    unsafe {
+        context.copy_from_nonoverlapping(work.context, CONTEXT);
+        let context = context.cast::<libc::ucontext_t>();
+        let vector = &raw mut (*context).uc_mcontext.fpregs;
+        let from = vector.read().cast::<u8>();
+        if !from.is_null() {
+            let words = from.add(MAGIC_AT).cast::<u32>();
+            let extended = words.read_unaligned() == MAGIC;
+            let len = if extended { words.add(1).read_unaligned() as usize } else { LEGACY };
+            if area + len > work.stack {
+                tell::say("the processor has more registers than this library can keep");
+                tell::end()
+            }
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(area);
+            to.copy_from_nonoverlapping(from, len);
+            vector.write(to.cast());
+        }
+        context
+    }
+}
+
+/// Carries an access out. Comes back if it is not the card's; nothing was done then.
 extern "C" fn work(argument: *mut c_void) {
     // SAFETY: `on_segv` hands over its own value, and waits.
-    let work = unsafe { &mut *argument.cast::<Work>() };
-    let done = catch_unwind(AssertUnwindSafe(|| clock::hide(|| cpu::run(work.state, &mut work.context, work.at))));
-    work.done = done.unwrap_or_else(|_| {
+    let work = unsafe { *argument.cast::<Work>() };
+    // SAFETY: the context is the kernel's; no trap of this thread is carried out.
+    let copy = unsafe { copy(work) };
+    let done = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the copy is this function's.
+        let mut context = unsafe { Context::new(copy) };
+        let done = serve(work.at, &mut context);
+        context.save();
+        done
+    }));
+    let done = done.unwrap_or_else(|_| {
         tell::say("the card's library failed: this is a defect of it");
         tell::end()
     });
+    if done {
+        // SAFETY: nothing is held any more; the frames that are left behind have nothing to drop.
+        unsafe {
+            *libc::__errno_location() = work.errno;
+            go_on(copy.expose_provenance())
+        }
+    }
 }
 
 /// The handler of `SIGSEGV`.
 pub(crate) extern "C" fn on_segv(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: both are the kernel's.
-    let (code, at, rip) = unsafe {
+    let (code, at) = unsafe {
         let context = &mut *context.cast::<libc::ucontext_t>();
         let rip = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
-        if let Some(recovery) = client::recovery(*rip as usize) {
+        let here = *rip as usize;
+        if let Some(recovery) = client::recovery(here).or_else(|| cpu::recovery(here)) {
             *rip = recovery as i64;
             return;
         }
-        ((*info).si_code, (*info).si_addr().addr(), *rip as usize)
+        ((*info).si_code, (*info).si_addr().addr())
     };
     // SAFETY: the kernel's.
     let errno = unsafe { *libc::__errno_location() };
     // A negative code: somebody has sent the signal. The chip is not to be entered twice.
-    let near = cpu::is_scratch(rip) || maps::is_card(at, 1) || watch::covers(at);
-    let ours = code > 0 && !clock::is_inside() && near;
-    if !ours || !serve(at, rip, context) {
-        if code > 0 && state::is_orphan() && maps::is_card(at, 1) {
-            tell::say("a forked process has touched its parent's card, which it does not have");
-        }
-        signals::forward(signal, info, context);
+    if code > 0 && !clock::is_inside() && (maps::is_card(at, 1) || watch::covers(at)) && state::exists() {
+        let mut work = Work { at, context: context.cast::<u8>(), errno, stack: stack() };
+        // SAFETY: the stack is this thread's, and no trap of it is carried out.
+        unsafe { on_stack((&raw mut work).cast(), self::work, work.stack - SAVED) };
     }
+    if code > 0 && state::is_orphan() && maps::is_card(at, 1) {
+        tell::say("a forked process has touched its parent's card, which it does not have");
+    }
+    signals::forward(signal, info, context);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }
 
 /// Carries the access out. False if it is not the card's.
-fn serve(at: usize, rip: usize, context: *mut c_void) -> bool {
+fn serve(at: usize, context: &mut Context) -> bool {
     let Some(mut state) = state::lock(false) else { return false };
-    if !cpu::is_scratch(rip) && state.maps.find(at).is_none() {
+    if state.maps.find(at).is_none() {
         if !watch::covers(at) {
             return false;
         }
@@ -99,12 +185,7 @@ fn serve(at: usize, rip: usize, context: *mut c_void) -> bool {
             return true;
         }
     }
-    // SAFETY: the context is the kernel's, and is this handler's alone.
-    let context = unsafe { Context::new(context.cast()) };
-    let mut work = Work { state: &mut state, context, at, done: false };
-    // SAFETY: the stack is used under the card's lock, which is held; `work` outlives the call.
-    unsafe { on_stack((&raw mut work).cast(), self::work, stack()) };
-    work.done
+    clock::hide(|| cpu::run(&mut state, context, at))
 }
 
 /// Reads the card at addresses of the program. False if they are not all the card's.
@@ -117,7 +198,7 @@ pub(crate) fn card_read(state: &mut State, at: usize, out: &mut [u8]) -> bool {
 fn read(state: &mut State, at: usize, out: &mut [u8]) -> bool {
     let mut done = 0;
     while done < out.len() {
-        let Some(map) = state.maps.find(at + done).copied() else { return false };
+        let Some(map) = state.maps.find(at + done) else { return false };
         let (bar, offset, room) = map.place(at + done);
         let len = room.min(out.len() - done);
         match state.seat(map.file) {
@@ -133,7 +214,7 @@ fn read(state: &mut State, at: usize, out: &mut [u8]) -> bool {
 pub(crate) fn card_write(state: &mut State, at: usize, data: &[u8]) -> bool {
     let mut done = 0;
     while done < data.len() {
-        let Some(map) = state.maps.find(at + done).copied() else { return false };
+        let Some(map) = state.maps.find(at + done) else { return false };
         let (bar, offset, room) = map.place(at + done);
         let len = room.min(data.len() - done);
         if let Some(Seat { card, .. }) = state.seat(map.file) {

@@ -122,6 +122,11 @@ pub(crate) fn covers(at: usize) -> bool {
     USED.load(Ordering::Relaxed) != 0 && region_of(at).is_some()
 }
 
+/// Whether a page of a range is pinned.
+pub(crate) fn covers_any(at: usize, len: usize) -> bool {
+    USED.load(Ordering::Relaxed) != 0 && is_known(at, len)
+}
+
 /// Whether an access to `len` bytes at `at` would trap.
 #[inline]
 pub(crate) fn is_watched(at: usize, len: usize) -> bool {

@@ -71,7 +71,7 @@ static void forms(volatile uint8_t *at) {
     // The general way: the processor does them on a copy.
     BOTH("imull 4(%[p]), %%eax"); BOTH("bsrl (%[p]), %%eax"); BOTH("popcntl (%[p]), %%eax");
     BOTH("movq %%rax, %%xmm0\n\tpaddd (%[p]), %%xmm0\n\tmovq %%xmm0, %%rbx"); BOTH("rolb (%[p])");
-    BOTH("movbel (%[p]), %%eax"); BOTH("btl $3, (%[p])"); BOTH("shldl $5, %%eax, (%[p])"); 
+    BOTH("pushq 8(%[p])\n\tpop %%rax"); BOTH("movbel (%[p]), %%eax"); BOTH("btl $3, (%[p])"); BOTH("shldl $5, %%eax, (%[p])"); 
 }
 
 // Forms of vectors; those that this processor lacks are left out, which is printed.
@@ -155,6 +155,78 @@ static void strings(volatile uint8_t *at) {
     CHECK(back[0] == 0x5A && back[3999] == 0x5A && back[4000] == source[4000]);
     memmove((void *)(at + 10), (void *)at, 4500);
     CHECK(at[4009] == 0x5A && at[4010] == source[4000]);
+}
+
+// What programs do between their accesses, a few of each kind: the same with the card as with memory.
+static __thread uint64_t own;
+static uint64_t __attribute__((noinline)) deeper(uint64_t value, int depth) {
+    // Far below the access that trapped, where the kernel has put what it has saved.
+    volatile uint64_t local[24];
+    for (int i = 0; i < 24; i++) local[i] = value * (i + 3) ^ depth;
+    if (depth) value += deeper(value ^ local[depth], depth - 1);
+    for (int i = 0; i < 24; i++) value = value * 31 + local[i];
+    return value;
+}
+static uint64_t __attribute__((noinline)) twice(uint64_t value) { return 2 * value; }
+static uint64_t __attribute__((noinline)) half(uint64_t value) { return value / 2; }
+static uint64_t (*const functions[2])(uint64_t) = { twice, half };
+typedef uint32_t Four __attribute__((vector_size(16)));
+static uint64_t __attribute__((noinline, optimize("O2"))) between(volatile uint32_t *p, uint64_t v, int kinds) {
+    static uint64_t words[8];
+    double real = 1.25;
+    long double wide = 3;
+    Four four = { 1, 2, 3, 4 }, kept = { v, v >> 9, v >> 17, v >> 25 };
+    memset(words, 0, sizeof words), own = 0;
+    for (int i = 0; i < 400; i++) {
+        p[i % 64] = v;
+        v = v * 6364136223846793005u + p[i * 7 % 64] + 1442695040888963407u;
+        uint64_t w = v >> 20 | 1;
+        uint32_t n = v >> 40;
+        switch (i % kinds) {
+        case 0: v ^= deeper(v, 6); break;
+        case 1: v += (v >> 3) / w + (v >> 5) % w; break;
+        case 2: v += (uint64_t)((int64_t)v / (int64_t)w) + (uint64_t)((int32_t)n / ((int32_t)w | 1)); break;
+        case 3: v ^= (unsigned __int128)v * w >> 64; break;
+        case 4: v = (v << (n & 63) | v >> (-n & 63)) ^ (uint16_t)v << 3 ^ (int8_t)n >> 2; break;
+        case 5: v += __builtin_popcountll(v) + __builtin_ctzll(w) * 3 + __builtin_clzll(w) * 5 + __builtin_bswap32(n); break;
+        case 6: real = real * 1.0009765625 + n % 77; v += (uint64_t)real; if (real > 1e6) real = 1; break;
+        case 7: wide = wide / 3 + n % 5; v += (uint64_t)wide; break;
+        case 8: __atomic_fetch_add(&words[n % 8], v, __ATOMIC_SEQ_CST); v ^= __atomic_exchange_n(&words[i % 8], w, __ATOMIC_SEQ_CST); break;
+        case 9: { uint64_t seen = i & 1 ? words[i % 8] : v; v += __atomic_compare_exchange_n(&words[i % 8], &seen, n, 0, 5, 5) + seen; break; }
+        case 10: v = functions[n & 1](v); break;
+        case 11: four = four * kept + four; kept ^= four >> 7; v += four[i % 4]; break;
+        case 12: { unsigned __int128 sum = (unsigned __int128)v << 64 | w; sum += (unsigned __int128)w << 64 | v; v = sum >> 64 ^ (uint64_t)sum; break; }
+        case 13: { uint8_t a = v, b = n; v += (a < b) + 2 * ((int8_t)a <= (int8_t)b) + 4 * ((uint8_t)(a + b) < a); if ((int16_t)n > (int16_t)v) v = w; break; }
+        case 14: { void *to = words; size_t count = n % 8; __asm__ volatile("rep stosq" : "+D"(to), "+c"(count) : "a"(v) : "memory"); v += words[3] + (uint64_t)to - (uint64_t)words; break; }
+        case 15: own += v; v ^= own << 3; break;
+        case 16: __asm__ volatile("push %0; push $-77; pop %%rcx; pop %0; add %%rcx, %0; xchg %b0, %h0; bt $9, %0; adc $3, %0; sbb %%rcx, %0" : "+a"(v) : : "rcx", "cc"); break;
+        case 17: { char text[40]; memset(text, n, 40); memcpy(text + 5, &v, 8); memmove(text + 1, text, 30); memcpy(&v, text + 7, 8); v += text[39]; break; }
+        }
+    }
+    return v ^ (uint64_t)real ^ (uint64_t)wide ^ kept[0] ^ four[3];
+}
+// The kernel keeps these registers at the end of what it saves, next to the program's own stack.
+static void __attribute__((noinline, target("avx512f"))) kept(volatile uint32_t *p) {
+    uint32_t in[16], out[16];
+    for (int i = 0; i < 16; i++) in[i] = i * 0x01234567 + 1;
+    for (int round = 0; round < 20; round++) {
+        __asm__ volatile("vmovdqu32 %0, %%zmm29" : : "m"(in) : "xmm29");
+        p[0] = round;
+        deeper(round, 6);
+        p[1] = round;
+        __asm__ volatile("vmovdqu32 %%zmm29, %0" : "=m"(out));
+        CHECK(memcmp(in, out, sizeof in) == 0);
+    }
+}
+static void between_accesses(volatile uint8_t *at) {
+    static uint32_t memory[64];
+    if (__builtin_cpu_supports("avx512f")) kept((volatile uint32_t *)at); else printf("without AVX-512\n");
+    for (int kinds = 1; kinds <= 18; kinds++) for (uint64_t seed = 1; seed < 4; seed++) {
+        for (int i = 0; i < 64; i++) memory[i] = ((volatile uint32_t *)at)[i] = i * 77;
+        uint64_t there = between((volatile uint32_t *)at, seed, kinds), here = between(memory, seed, kinds);
+        if (there != here) { printf("%d kinds, seed %lu: %lx, %lx\n", kinds, seed, there, here); exit(1); }
+        for (int i = 0; i < 64; i++) CHECK(memory[i] == ((volatile uint32_t *)at)[i]);
+    }
 }
 
 // Copies as tt-umd makes them: the time of each access is measured.
@@ -361,6 +433,7 @@ int main(int count, char **words) {
     if (!strcmp(what, "vectors")) vectors(at);
     if (!strcmp(what, "edges")) edges(at);
     if (!strcmp(what, "strings")) strings(at);
+    if (!strcmp(what, "between")) between_accesses(at);
     if (!strcmp(what, "driver")) driver(at);
     if (!strcmp(what, "two")) two_cards(at);
     if (!strcmp(what, "pins")) pins();

@@ -104,6 +104,10 @@ fn string_instructions_and_copies_are_as_on_memory() {
     client("strings");
 }
 #[test]
+fn what_is_done_between_accesses_is_as_on_memory() {
+    client("between");
+}
+#[test]
 fn copies_whose_accesses_are_timed_are_as_on_memory() {
     client("driver");
 }

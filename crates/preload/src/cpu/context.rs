@@ -1,6 +1,6 @@
 //! The program's registers, as the kernel has saved them.
 
-use iced_x86::Register;
+use super::flags::Flags;
 use libc::ucontext_t;
 
 /// Offset in the saved vector state of the bytes that software may use, with their first word.
@@ -21,9 +21,19 @@ enum Part {
     HighZmm = 7,
 }
 
+/// Numbers of general registers, and behind them those of none, which are zero.
+const NUMBERS: usize = 32;
+/// The number of no register.
+pub(super) const NONE: u8 = 16;
+
 /// The registers.
 pub(crate) struct Context {
-    registers: *mut libc::greg_t,
+    /// By their numbers in instructions.
+    pub(super) general: [u64; NUMBERS],
+    rip: u64,
+    pub(super) flags: Flags,
+    /// Where they came from.
+    saved: *mut libc::greg_t,
     vector: *mut u8,
     /// Whether more than the low halves of the vector registers is there.
     extended: bool,
@@ -65,7 +75,7 @@ fn part_place(part: Part) -> (usize, usize) {
 
 impl Context {
     /// # Safety
-    /// The context is the kernel's, and is used by nobody else.
+    /// The context is the kernel's, or a copy of it, and is used by nobody else.
     pub(crate) unsafe fn new(context: *mut ucontext_t) -> Self {
         // SAFETY: the caller's promise. The saved vector state is where the kernel says.
         unsafe {
@@ -73,69 +83,62 @@ impl Context {
             let vector = machine.fpregs.cast::<u8>();
             let extended = !vector.is_null() && vector.add(SOFTWARE).cast::<u32>().read_unaligned() == MAGIC;
             let avx = part_place(Part::Avx).0;
-            Self { registers: machine.gregs.as_mut_ptr(), vector, extended, avx }
+            let saved = |place: i32| machine.gregs[place as usize] as u64;
+            let general = std::array::from_fn(|number| PLACES.get(number).map_or(0, |&place| saved(place)));
+            let (rip, flags) = (saved(libc::REG_RIP), Flags::new(saved(libc::REG_EFL)));
+            Self { general, rip, flags, saved: machine.gregs.as_mut_ptr(), vector, extended, avx }
         }
     }
 
-    fn slot(&self, place: i32) -> *mut u64 {
-        // SAFETY: the places are the kernel's, all within the array.
-        unsafe { self.registers.add(place as usize).cast() }
-    }
-    fn get(&self, place: i32) -> u64 {
-        // SAFETY: see `slot`.
-        unsafe { self.slot(place).read() }
-    }
-    fn set(&mut self, place: i32, value: u64) {
-        // SAFETY: see `slot`.
-        unsafe { self.slot(place).write(value) }
+    /// Puts the registers where they came from.
+    pub(crate) fn save(&self) {
+        let set = |place: i32, value: u64| {
+            // SAFETY: the places are the kernel's, all within its array.
+            unsafe { self.saved.add(place as usize).write(value as i64) }
+        };
+        for (place, value) in PLACES.into_iter().zip(self.general) {
+            set(place, value);
+        }
+        set(libc::REG_RIP, self.rip);
+        set(libc::REG_EFL, self.flags.word());
     }
 
     pub(crate) fn rip(&self) -> u64 {
-        self.get(libc::REG_RIP)
+        self.rip
     }
     pub(crate) fn set_rip(&mut self, rip: u64) {
-        self.set(libc::REG_RIP, rip);
-    }
-    pub(crate) fn flags(&self) -> u64 {
-        self.get(libc::REG_EFL)
-    }
-    pub(crate) fn set_flags(&mut self, flags: u64) {
-        self.set(libc::REG_EFL, flags);
+        self.rip = rip;
     }
 
     /// The whole general register with that number.
     #[inline]
     pub(crate) fn numbered(&self, number: u8) -> u64 {
-        self.get(PLACES[usize::from(number & 15)])
+        self.general[usize::from(number) % NUMBERS]
     }
 
-    /// The value of a general register, zero-extended.
-    pub(crate) fn register(&self, register: Register) -> u64 {
-        if register == Register::RIP {
-            return self.rip();
-        }
-        let full = self.get(PLACES[register.full_register().number() & 15]);
-        match (register.size(), register) {
-            (8, _) => full,
-            (4, _) => full & 0xFFFF_FFFF,
-            (2, _) => full & 0xFFFF,
-            (_, Register::AH | Register::BH | Register::CH | Register::DH) => full >> 8 & 0xFF,
-            _ => full & 0xFF,
-        }
-    }
-
-    /// Sets a general register: 32 bits clear the upper half, fewer keep the rest.
-    pub(crate) fn set_register(&mut self, register: Register, value: u64) {
-        let place = PLACES[register.full_register().number() & 15];
-        let full = self.get(place);
-        let value = match (register.size(), register) {
-            (8, _) => value,
-            (4, _) => value & 0xFFFF_FFFF,
-            (2, _) => full & !0xFFFF | value & 0xFFFF,
-            (_, Register::AH | Register::BH | Register::CH | Register::DH) => full & !0xFF00 | (value & 0xFF) << 8,
-            _ => full & !0xFF | value & 0xFF,
+    /// Sets the low bytes of a general register: four clear the upper half, fewer keep the rest.
+    #[inline]
+    pub(crate) fn set_numbered(&mut self, number: u8, bytes: u8, value: u64) {
+        let register = &mut self.general[usize::from(number) % NUMBERS];
+        *register = match bytes {
+            8 => value,
+            4 => value & 0xFFFF_FFFF,
+            2 => *register & !0xFFFF | value & 0xFFFF,
+            _ => *register & !0xFF | value & 0xFF,
         };
-        self.set(place, value);
+    }
+
+    /// Sets the second byte of a general register.
+    pub(crate) fn set_high(&mut self, number: u8, value: u64) {
+        let register = &mut self.general[usize::from(number) % NUMBERS];
+        *register = *register & !0xFF00 | (value & 0xFF) << 8;
+    }
+
+    /// The area of the vector registers, and the parts that are in it; `None` if it has only the low
+    /// halves.
+    pub(super) fn vector_area(&self) -> Option<(*mut u8, u64)> {
+        // SAFETY: the features that the kernel saves follow the magic number.
+        self.extended.then(|| (self.vector, unsafe { self.vector.add(SOFTWARE + 8).cast::<u64>().read_unaligned() }))
     }
 
     /// Whether a part is in the saved state.

@@ -1,87 +1,107 @@
-//! The instructions of copies and polls, one by one.
+//! The instructions of drivers around their accesses, one by one: moves, sums, branches and calls.
 //!
-//! Only what reads and writes one operand in memory at most once is here; an instruction that is
-//! not is for the processor. A locked instruction on the program's own memory exchanges the word
-//! for what it has read, and begins anew if another thread was faster.
+//! Only what reads and writes one operand in memory at most once is here. What is not known here
+//! the processor carries out with the program's registers ([`native`]).
 
-use super::flags::{self, add, cut, holds, of_result, sub, top};
-use super::plan::{Class, Plan};
-use super::{Context, Step, Stop, strings};
+use super::flags::{CARRY, OVERFLOW, cut, of_result, top};
+use super::plan::{Arithmetic, Class, Operand, Plan, Shift};
+use super::table::Table;
+use super::{Context, Step, Stop, flags, native, strings};
 use crate::state::State;
 use crate::{client, combine, maps, polls, watch};
-use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 
-/// One instruction at work.
+/// Numbers of registers in instructions.
+pub(super) const RAX: u8 = 0;
+pub(super) const RCX: u8 = 1;
+pub(super) const RDX: u8 = 2;
+pub(super) const RSP: u8 = 4;
+pub(super) const RBP: u8 = 5;
+pub(super) const RSI: u8 = 6;
+pub(super) const RDI: u8 = 7;
+
+const PAGE: usize = 4096;
+/// Pages that are remembered.
+const PAGES: usize = 64;
+
+/// A run of instructions at work.
 pub(super) struct Cpu<'a> {
     pub state: &'a mut State,
     pub context: &'a mut Context,
-    pub instruction: &'a Instruction,
-    plan: &'a Plan,
+    /// The instruction has touched the card.
     pub touched: bool,
-    /// Of a locked instruction on the program's memory: what it has read there.
-    locked: Option<Option<u64>>,
+    /// Pages of the program's memory that are neither the card's nor pinned, by their numbers.
+    plain: [usize; PAGES],
+    /// Where instructions of this run are.
+    first: usize,
+    last: usize,
+    /// One of them may have been changed by the program.
+    pub rewritten: bool,
 }
 
-/// The address that a segment register adds.
-fn segment_base(register: Register) -> Option<u64> {
-    match register {
-        Register::FS => {
-            let base: u64;
-            // SAFETY: the C library keeps the base of FS in its first word, and this thread is one
-            // of the C library's.
-            unsafe { std::arch::asm!("mov {}, fs:[0]", out(reg) base, options(nostack, readonly)) };
-            Some(base)
-        }
-        Register::GS => None,
-        _ => Some(0),
+impl<'a> Cpu<'a> {
+    pub(super) fn new(state: &'a mut State, context: &'a mut Context) -> Self {
+        let plain = [usize::MAX; PAGES];
+        Self { state, context, touched: false, plain, first: usize::MAX, last: 0, rewritten: false }
     }
-}
 
-/// The address of the operand in memory, if the instruction has one.
-pub(super) fn address(context: &Context, instruction: &Instruction) -> Option<usize> {
-    let operand = (0..instruction.op_count()).find(|&op| instruction.op_kind(op) == OpKind::Memory)?;
-    let found = instruction.virtual_address(operand, 0, |register, _, _| match register {
-        Register::None => Some(0),
-        _ if register.is_segment_register() => segment_base(register),
-        _ if register.is_gpr() || register == Register::RIP => Some(context.register(register)),
-        _ => None,
-    })?;
-    Some(found as usize)
-}
-
-/// Carries an instruction out, unless it is for the processor.
-pub(super) fn step(state: &mut State, context: &mut Context, instruction: &Instruction, plan: &Plan) -> Step {
-    let mut cpu = Cpu { state, context, instruction, plan, touched: false, locked: None };
-    let before = cpu.context.rip();
-    cpu.context.set_rip(instruction.next_ip());
-    let mut done = cpu.execute();
-    while matches!(done, Err(Stop::Again)) {
-        done = cpu.execute();
-    }
-    match done {
-        Ok(()) => Step::Done(cpu.touched),
-        Err(_) => {
-            cpu.context.set_rip(before);
-            Step::Native
+    /// Carries an instruction out, unless it is for the processor.
+    #[inline]
+    pub(super) fn step(&mut self, table: &Table, place: usize) -> Step {
+        self.touched = false;
+        let plan = table.plan(place);
+        let rip = self.context.rip();
+        self.first = self.first.min(rip as usize);
+        self.last = self.last.max(plan.next as usize);
+        self.context.set_rip(plan.next);
+        match self.execute(table, plan, place) {
+            Ok(()) => Step::Done(self.touched),
+            Err(_) => {
+                self.context.set_rip(rip);
+                Step::Native
+            }
         }
     }
-}
 
-impl Cpu<'_> {
     /// Whether `len` bytes at `at` are the card's.
     pub(super) fn is_card(&self, at: usize, len: usize) -> bool {
         maps::is_card(at, len) && self.state.maps.overlaps(at, len)
     }
 
-    pub(super) fn load(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
-        if self.is_card(at, out.len()) {
-            self.touched = true;
-            return if combine::load(self.state, at, out) { Ok(()) } else { Err(Stop::Memory) };
+    /// Whether `len` bytes at `at` are known to be neither the card's nor pinned.
+    #[inline]
+    fn is_plain(&self, at: usize, len: usize) -> bool {
+        self.plain[at / PAGE % PAGES] == at / PAGE && at % PAGE + len <= PAGE
+    }
+
+    /// Remembers the page of `at` if it is neither.
+    fn remember(&mut self, at: usize) {
+        let page = at & !(PAGE - 1);
+        if !self.is_card(page, PAGE) && !watch::covers_any(page, PAGE) {
+            self.plain[at / PAGE % PAGES] = at / PAGE;
         }
-        if watch::is_watched(at, out.len()) {
-            return self.load_watched(at, out);
+    }
+
+    #[inline]
+    pub(super) fn load(&mut self, at: usize, out: &mut [u8]) -> Result<(), Stop> {
+        if !self.is_plain(at, out.len()) && self.load_card(at, out)? {
+            return Ok(());
         }
         if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
+    }
+
+    /// Loads from the card, or from pinned memory. False: the memory is neither.
+    #[inline(never)]
+    fn load_card(&mut self, at: usize, out: &mut [u8]) -> Result<bool, Stop> {
+        if self.is_card(at, out.len()) {
+            self.touched = true;
+            return if combine::load(self.state, at, out) { Ok(true) } else { Err(Stop::Memory) };
+        }
+        if watch::is_watched(at, out.len()) {
+            self.load_watched(at, out)?;
+            return Ok(true);
+        }
+        self.remember(at);
+        Ok(false)
     }
 
     /// Reads pinned memory that the program may poll.
@@ -110,264 +130,246 @@ impl Cpu<'_> {
         if client::load(at, out) { Ok(()) } else { Err(Stop::Memory) }
     }
 
+    #[inline]
     pub(super) fn store(&mut self, at: usize, data: &[u8]) -> Result<(), Stop> {
-        if self.is_card(at, data.len()) {
-            self.touched = true;
-            self.state.polls.forget();
-            return if combine::store(self.state, at, data) { Ok(()) } else { Err(Stop::Memory) };
+        if !self.is_plain(at, data.len()) && self.store_card(at, data)? {
+            return Ok(());
         }
-        if watch::is_watched(at, data.len()) {
-            self.touched = true;
-            self.state.polls.forget();
-            if data.len() > 8 {
-                watch::used_as_data(at, data.len());
-            } else {
-                watch::read_once(at, data.len());
-            }
-            watch::lend(at, data.len());
-        }
-        self.state.stored = (at, data.len());
+        self.stored(at, data.len());
         if client::store(at, data) { Ok(()) } else { Err(Stop::Memory) }
     }
 
+    /// The program's memory is about to be changed.
     #[inline]
-    pub(super) fn at(&self) -> Result<usize, Stop> {
-        match self.plan.memory {
-            Some(place) => Ok(place.address(self.context)),
-            None => address(self.context, self.instruction).ok_or(Stop::Unknown),
+    pub(super) fn stored(&mut self, at: usize, len: usize) {
+        self.rewritten |= at < self.last && at + len > self.first;
+    }
+
+    /// Stores to the card, or prepares pinned memory. False: the processor is to store.
+    #[inline(never)]
+    fn store_card(&mut self, at: usize, data: &[u8]) -> Result<bool, Stop> {
+        if self.is_card(at, data.len()) {
+            self.touched = true;
+            self.state.polls.forget();
+            return if combine::store(self.state, at, data) { Ok(true) } else { Err(Stop::Memory) };
         }
+        if watch::is_watched(at, data.len()) {
+            self.use_watched(at, data.len());
+        } else {
+            self.remember(at);
+        }
+        Ok(false)
     }
 
-    /// Bytes of operand `op`.
-    fn bytes(&self, op: u32) -> Result<usize, Stop> {
-        let bytes = match self.instruction.op_kind(op) {
-            OpKind::Register => self.instruction.op_register(op).size(),
-            OpKind::Memory => self.instruction.memory_size().size(),
-            _ => return Err(Stop::Unknown),
-        };
-        if matches!(bytes, 1 | 2 | 4 | 8) { Ok(bytes) } else { Err(Stop::Unknown) }
+    /// The program uses pinned memory, and does not poll it: it can be accessed until the end of
+    /// this run.
+    pub(super) fn use_watched(&mut self, at: usize, len: usize) {
+        self.touched = true;
+        self.state.polls.forget();
+        if len > 8 {
+            watch::used_as_data(at, len);
+        } else {
+            watch::read_once(at, len);
+        }
+        watch::lend(at, len);
     }
 
-    /// An operand of an integer instruction, zero-extended.
-    fn get(&mut self, op: u32) -> Result<u64, Stop> {
-        match self.instruction.op_kind(op) {
-            OpKind::Register => {
-                let register = self.instruction.op_register(op);
-                if register.is_gpr() { Ok(self.context.register(register)) } else { Err(Stop::Unknown) }
+    #[inline]
+    fn load_word(&mut self, at: usize, bytes: u8) -> Result<u64, Stop> {
+        if self.is_plain(at, bytes.into()) {
+            return client::load_word(at, bytes).ok_or(Stop::Memory);
+        }
+        let mut word = [0; 8];
+        self.load(at, &mut word[..usize::from(bytes)])?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    #[inline]
+    fn store_word(&mut self, at: usize, bytes: u8, value: u64) -> Result<(), Stop> {
+        if self.is_plain(at, bytes.into()) {
+            self.stored(at, bytes.into());
+            return client::store_word(at, bytes, value).ok_or(Stop::Memory);
+        }
+        self.store(at, &value.to_le_bytes()[..usize::from(bytes)])
+    }
+
+    #[inline]
+    pub(super) fn at(&self, plan: &Plan) -> Result<usize, Stop> {
+        plan.memory.map(|place| place.address(self.context)).ok_or(Stop::Unknown)
+    }
+
+    /// The value of an operand, zero-extended.
+    #[inline]
+    fn get(&mut self, plan: &Plan, operand: Operand, bytes: u8) -> Result<u64, Stop> {
+        match operand {
+            Operand::Register(number) => Ok(cut(self.context.numbered(number), bytes)),
+            Operand::High(number) => Ok(self.context.numbered(number) >> 8 & 0xFF),
+            Operand::Immediate => Ok(plan.immediate),
+            Operand::Memory => {
+                let at = self.at(plan)?;
+                self.load_word(at, bytes)
             }
-            OpKind::Memory => {
-                let bytes = self.bytes(op)?;
-                let mut word = [0; 8];
-                let at = self.at()?;
-                self.load(at, &mut word[..bytes])?;
-                if let Some(seen) = &mut self.locked {
-                    *seen = Some(u64::from_le_bytes(word));
-                }
-                Ok(u64::from_le_bytes(word))
-            }
-            OpKind::Immediate8
-            | OpKind::Immediate16
-            | OpKind::Immediate32
-            | OpKind::Immediate64
-            | OpKind::Immediate8to16
-            | OpKind::Immediate8to32
-            | OpKind::Immediate8to64
-            | OpKind::Immediate32to64 => Ok(self.instruction.immediate(op)),
-            _ => Err(Stop::Unknown),
+            Operand::None => Err(Stop::Unknown),
         }
     }
 
-    /// Sets an operand of an integer instruction.
-    fn put(&mut self, op: u32, value: u64) -> Result<(), Stop> {
-        match self.instruction.op_kind(op) {
-            OpKind::Register => {
-                self.context.set_register(self.instruction.op_register(op), value);
-                Ok(())
+    #[inline]
+    fn put(&mut self, plan: &Plan, operand: Operand, bytes: u8, value: u64) -> Result<(), Stop> {
+        match operand {
+            Operand::Register(number) => self.context.set_numbered(number, bytes, value),
+            Operand::High(number) => self.context.set_high(number, value),
+            Operand::Memory => {
+                let at = self.at(plan)?;
+                return self.store_word(at, bytes, value);
             }
-            OpKind::Memory => {
-                let (at, bytes) = (self.at()?, self.bytes(op)?);
-                if let Some(Some(seen)) = self.locked {
-                    return match client::swap(at, bytes, seen, value) {
-                        Some(true) => Ok(()),
-                        Some(false) => Err(Stop::Again),
-                        None => Err(Stop::Memory),
-                    };
-                }
-                self.store(at, &value.to_le_bytes()[..bytes])
-            }
-            _ => Err(Stop::Unknown),
+            Operand::Immediate | Operand::None => return Err(Stop::Unknown),
         }
-    }
-
-    fn set_flags(&mut self, mask: u64, flags: u64) {
-        let all = self.context.flags();
-        self.context.set_flags(all & !mask | flags & mask);
-    }
-
-    /// Finds out whether the instruction must be atomic in the program's memory: a whole word, of
-    /// which the first operand is in memory.
-    fn check_lock(&mut self) -> Result<(), Stop> {
-        let instruction = self.instruction;
-        if !self.plan.locks {
-            return Ok(());
-        }
-        let at = self.at()?;
-        let bytes = instruction.memory_size().size();
-        if self.is_card(at, bytes.max(1)) {
-            return Ok(());
-        }
-        let whole = matches!(bytes, 4 | 8) && at.is_multiple_of(bytes) && !watch::is_watched(at, bytes);
-        if !whole || instruction.op0_kind() != OpKind::Memory {
-            return Err(Stop::Unknown);
-        }
-        combine::flush(self.state);
-        combine::forget(self.state);
-        self.locked = Some(None);
         Ok(())
     }
 
-    fn execute(&mut self) -> Result<(), Stop> {
-        use Mnemonic as M;
-        self.check_lock()?;
-        match self.plan.class {
-            Class::Branch(condition) => return self.branch(condition),
-            Class::String => return strings::execute(self),
-            Class::Conditional(set, condition) => return self.conditional(set, condition),
-            Class::Vector(what) => return self.vector(what),
-            Class::Other => {}
-        }
-        match self.instruction.mnemonic() {
-            M::Mov | M::Movnti | M::Movzx => {
-                let value = self.get(1)?;
-                self.put(0, value)
+    #[inline]
+    fn execute(&mut self, table: &Table, plan: &Plan, place: usize) -> Result<(), Stop> {
+        let &Plan { class, a, a_bytes, b, b_bytes, .. } = plan;
+        match class {
+            Class::Move => {
+                let value = self.get(plan, b, b_bytes)?;
+                self.put(plan, a, a_bytes, value)
             }
-            M::Movsx | M::Movsxd => self.sign_extend(),
-            M::Lea => {
-                let at = self.lea()?;
-                self.put(0, at)
+            Class::SignExtend => {
+                let value = self.get(plan, b, b_bytes)?;
+                let empty = 64 - 8 * u32::from(b_bytes);
+                self.put(plan, a, a_bytes, ((value << empty) as i64 >> empty) as u64)
             }
-            M::Add | M::Adc | M::Sub | M::Sbb | M::Cmp => self.sum(),
-            M::And | M::Or | M::Xor | M::Test => self.logic(),
-            M::Inc | M::Dec | M::Neg | M::Not => self.unary(),
-            M::Imul => self.multiply(),
-            M::Shl | M::Shr | M::Sar => self.shift(),
-            M::Xchg | M::Xadd | M::Cmpxchg => self.exchange(),
-            M::Bswap => self.swap_bytes(),
-            M::Push | M::Pop | M::Call | M::Ret => self.stack(),
-            M::Nop | M::Pause | M::Endbr64 => Ok(()),
-            M::Sfence | M::Lfence | M::Mfence => {
+            Class::Lea => {
+                let at = self.at(plan)? as u64;
+                self.put(plan, a, a_bytes, at)
+            }
+            Class::Arithmetic(what) => self.arithmetic(plan, what),
+            Class::Increment | Class::Decrement | Class::Negate | Class::Not => self.unary(plan),
+            Class::Shift(what) => self.shift(plan, what),
+            Class::Push => {
+                let value = self.get(plan, a, 8)?;
+                self.push(value)
+            }
+            Class::Pop => {
+                let value = self.pop()?;
+                self.put(plan, a, 8, value)
+            }
+            Class::Call => {
+                let to = self.get(plan, a, 8)?;
+                self.push(plan.next)?;
+                self.context.set_rip(to);
+                Ok(())
+            }
+            Class::Return => {
+                let to = self.pop()?;
+                self.context.set_rip(to);
+                Ok(())
+            }
+            Class::Leave => {
+                let frame = self.context.numbered(RBP);
+                let value = self.load_word(frame as usize, 8)?;
+                self.context.set_numbered(RSP, 8, frame.wrapping_add(8));
+                self.context.set_numbered(RBP, 8, value);
+                Ok(())
+            }
+            Class::Jump => {
+                let to = self.get(plan, a, 8)?;
+                self.context.set_rip(to);
+                Ok(())
+            }
+            Class::Branch(condition) => {
+                if self.context.flags.hold(condition) {
+                    self.context.set_rip(plan.immediate);
+                }
+                Ok(())
+            }
+            Class::Set(condition) => {
+                let holds = self.context.flags.hold(condition);
+                self.put(plan, a, a_bytes, holds.into())
+            }
+            Class::MoveIf(condition) => {
+                // The source is read in any case, and 32 bits clear the upper half in any case.
+                let new = self.get(plan, b, b_bytes)?;
+                let old = self.get(plan, a, a_bytes)?;
+                let holds = self.context.flags.hold(condition);
+                self.put(plan, a, a_bytes, if holds { new } else { old })
+            }
+            Class::Multiply => self.multiply(table, plan, place),
+            Class::Divide(signed) => self.divide(plan, signed),
+            Class::Nothing => Ok(()),
+            Class::Fence => {
                 combine::flush(self.state);
                 combine::forget(self.state);
                 Ok(())
             }
-            M::Vzeroupper => {
+            Class::ClearUpper => {
                 self.context.clear_upper();
                 Ok(())
             }
-            M::Jmp => self.jump(),
-            _ => Err(Stop::Unknown),
+            Class::Vector(what) => self.vector(table, plan, place, what),
+            Class::String => strings::execute(self, table.instruction(place).ok_or(Stop::Unknown)?),
+            Class::Native(usage) => {
+                let instruction = table.instruction(place).ok_or(Stop::Unknown)?;
+                native::step(self, instruction, plan, usage, place)
+            }
+            Class::Unknown => Err(Stop::Unknown),
         }
     }
 
-    fn sign_extend(&mut self) -> Result<(), Stop> {
-        let bytes = self.bytes(1)?;
-        let value = self.get(1)?;
-        let empty = 64 - 8 * bytes as u32;
-        self.put(0, ((value << empty) as i64 >> empty) as u64)
-    }
-
-    fn lea(&self) -> Result<u64, Stop> {
-        // No segment counts, and the width of the address is that of its registers.
-        let instruction = self.instruction;
-        if instruction.memory_base().size() == 4 || instruction.memory_index().size() == 4 {
-            return Err(Stop::Unknown);
-        }
-        self.at().map(|at| at as u64)
-    }
-
-    fn sum(&mut self) -> Result<(), Stop> {
-        use Mnemonic::{Adc, Add, Cmp, Sbb};
-        let bytes = self.bytes(0)?;
-        let (a, b) = (self.get(0)?, self.get(1)?);
-        let carry = self.context.flags() & flags::CARRY != 0;
-        let mnemonic = self.instruction.mnemonic();
-        let (result, set) = match mnemonic {
-            Add => add(a, b, false, bytes),
-            Adc => add(a, b, carry, bytes),
-            Sbb => sub(a, b, carry, bytes),
-            _ => sub(a, b, false, bytes),
-        };
-        if mnemonic != Cmp {
-            self.put(0, result)?;
-        }
-        self.set_flags(flags::ALL, set);
-        Ok(())
-    }
-
-    fn logic(&mut self) -> Result<(), Stop> {
-        use Mnemonic::{And, Or, Test, Xor};
-        let bytes = self.bytes(0)?;
-        let (a, b) = (self.get(0)?, self.get(1)?);
-        let mnemonic = self.instruction.mnemonic();
-        let result = match mnemonic {
+    #[inline]
+    fn arithmetic(&mut self, plan: &Plan, what: Arithmetic) -> Result<(), Stop> {
+        use Arithmetic::{Add, And, Compare, Or, Sub, Test, Xor};
+        let bytes = plan.a_bytes;
+        let a = self.get(plan, plan.a, bytes)?;
+        let b = cut(self.get(plan, plan.b, bytes)?, bytes);
+        let result = match what {
+            Add => cut(a.wrapping_add(b), bytes),
+            Sub | Compare => cut(a.wrapping_sub(b), bytes),
             And | Test => a & b,
             Or => a | b,
             Xor => a ^ b,
-            _ => return Err(Stop::Unknown),
         };
-        if mnemonic != Test {
-            self.put(0, cut(result, bytes))?;
+        if !matches!(what, Compare | Test) {
+            self.put(plan, plan.a, bytes, result)?;
         }
-        // The adjust flag is undefined; processors clear it.
-        self.set_flags(flags::ALL, of_result(result, bytes));
+        match what {
+            Add => self.context.flags.set_sum(a, b, bytes),
+            Sub | Compare => self.context.flags.set_difference(a, b, bytes),
+            And | Or | Xor | Test => self.context.flags.set_logic(result, bytes),
+        }
         Ok(())
     }
 
-    /// `imul` with two or three operands.
-    fn multiply(&mut self) -> Result<(), Stop> {
-        let operands = self.instruction.op_count();
-        let bytes = self.bytes(0)?;
-        // Some flags are undefined: with an operand of the card's they are the processor's own.
-        let of_card = address(self.context, self.instruction).is_some_and(|at| self.is_card(at, bytes));
-        if operands < 2 || bytes == 1 || of_card {
-            return Err(Stop::Unknown);
-        }
-        let (a, b) = (self.get(operands - 2)?, self.get(operands - 1)?);
-        let (result, set) = flags::multiply(a, b, bytes);
-        self.put(0, result)?;
-        self.set_flags(flags::CARRY | flags::OVERFLOW, set);
-        Ok(())
-    }
-
-    fn unary(&mut self) -> Result<(), Stop> {
-        use Mnemonic::{Dec, Inc, Neg};
-        let bytes = self.bytes(0)?;
-        let value = self.get(0)?;
-        let (result, set, mask) = match self.instruction.mnemonic() {
-            Inc => {
-                let (result, set) = add(value, 1, false, bytes);
-                (result, set, flags::ALL & !flags::CARRY)
-            }
-            Dec => {
-                let (result, set) = sub(value, 1, false, bytes);
-                (result, set, flags::ALL & !flags::CARRY)
-            }
-            Neg => {
-                let (result, set) = sub(0, value, false, bytes);
-                (result, set, flags::ALL)
-            }
-            _ => (cut(!value, bytes), 0, 0),
+    fn unary(&mut self, plan: &Plan) -> Result<(), Stop> {
+        let bytes = plan.a_bytes;
+        let value = self.get(plan, plan.a, bytes)?;
+        let result = match plan.class {
+            Class::Increment => value.wrapping_add(1),
+            Class::Decrement => value.wrapping_sub(1),
+            Class::Negate => value.wrapping_neg(),
+            _ => !value,
         };
-        self.put(0, result)?;
-        self.set_flags(mask, set);
+        self.put(plan, plan.a, bytes, cut(result, bytes))?;
+        let before = self.context.flags;
+        let after = &mut self.context.flags;
+        match plan.class {
+            Class::Increment => after.set_sum(value, 1, bytes),
+            Class::Decrement => after.set_difference(value, 1, bytes),
+            Class::Negate => after.set_difference(0, value, bytes),
+            _ => {}
+        }
+        if matches!(plan.class, Class::Increment | Class::Decrement) {
+            // The carry stays.
+            after.set_masked(CARRY, before.word());
+        }
         Ok(())
     }
 
-    fn shift(&mut self) -> Result<(), Stop> {
-        use Mnemonic::{Sar, Shl};
-        let bytes = self.bytes(0)?;
-        let bits = 8 * bytes as u32;
-        let by = self.get(1)? as u32 & if bytes == 8 { 63 } else { 31 };
+    fn shift(&mut self, plan: &Plan, what: Shift) -> Result<(), Stop> {
+        let bytes = plan.a_bytes;
+        let bits = 8 * u32::from(bytes);
+        let by = self.get(plan, plan.b, 1)? as u32 & if bytes == 8 { 63 } else { 31 };
         if by == 0 {
             return Ok(());
         }
@@ -375,152 +377,96 @@ impl Cpu<'_> {
         if by >= bits {
             return Err(Stop::Unknown);
         }
-        let value = cut(self.get(0)?, bytes);
-        let (result, carry, overflow) = match self.instruction.mnemonic() {
-            Shl => {
+        let value = self.get(plan, plan.a, bytes)?;
+        let (result, carry, overflow) = match what {
+            Shift::Left => {
                 let result = cut(value << by, bytes);
                 let carry = value >> (bits - by) & 1 != 0;
                 (result, carry, top(result, bytes) != carry)
             }
-            Sar => {
+            Shift::Signed => {
                 let empty = 64 - bits;
                 let wide = (value << empty) as i64 >> empty;
                 (cut((wide >> by) as u64, bytes), wide >> (by - 1) & 1 != 0, false)
             }
-            _ => (value >> by, value >> (by - 1) & 1 != 0, top(value, bytes)),
+            Shift::Right => (value >> by, value >> (by - 1) & 1 != 0, top(value, bytes)),
         };
-        self.put(0, result)?;
-        let carry = if carry { flags::CARRY } else { 0 };
-        let overflow = if overflow && by == 1 { flags::OVERFLOW } else { 0 };
-        self.set_flags(flags::ALL & !flags::ADJUST, of_result(result, bytes) | carry | overflow);
+        self.put(plan, plan.a, bytes, result)?;
+        let carry = if carry { CARRY } else { 0 };
+        let overflow = if overflow && by == 1 { OVERFLOW } else { 0 };
+        let set = of_result(result, bytes) | carry | overflow;
+        self.context.flags.set_masked(flags::ALL & !flags::ADJUST, set);
         Ok(())
     }
 
-    fn exchange(&mut self) -> Result<(), Stop> {
-        use Mnemonic::{Xadd, Xchg};
-        let bytes = self.bytes(0)?;
-        let (a, b) = (self.get(0)?, self.get(1)?);
-        match self.instruction.mnemonic() {
-            Xchg => {
-                self.put(0, b)?;
-                self.put(1, a)
-            }
-            Xadd => {
-                let (result, set) = add(a, b, false, bytes);
-                // The register first: if both are the same, it has the sum in the end.
-                if self.instruction.op_kind(0) == OpKind::Register {
-                    self.put(1, a)?;
-                    self.put(0, result)?;
-                } else {
-                    self.put(0, result)?;
-                    self.put(1, a)?;
-                }
-                self.set_flags(flags::ALL, set);
-                Ok(())
-            }
-            _ => {
-                let accumulator = match bytes {
-                    1 => Register::AL,
-                    2 => Register::AX,
-                    4 => Register::EAX,
-                    _ => Register::RAX,
-                };
-                let expected = self.context.register(accumulator);
-                let (_, set) = sub(expected, a, false, bytes);
-                if set & flags::ZERO != 0 {
-                    self.put(0, b)?;
-                } else {
-                    self.put(0, a)?;
-                    self.context.set_register(accumulator, a);
-                }
-                self.set_flags(flags::ALL, set);
-                Ok(())
-            }
+    fn multiply(&mut self, table: &Table, plan: &Plan, place: usize) -> Result<(), Stop> {
+        let bytes = plan.a_bytes;
+        // Some flags are undefined: with an operand of the card's they are the processor's own.
+        if plan.memory.is_some() && self.is_card(self.at(plan)?, bytes.into()) {
+            let instruction = table.instruction(place).ok_or(Stop::Unknown)?;
+            let usage = native::Usage::of(instruction).ok_or(Stop::Unknown)?;
+            return native::step(self, instruction, plan, usage, place);
         }
+        let other = self.get(plan, plan.b, bytes)?;
+        let with = if plan.third { plan.immediate } else { self.get(plan, plan.a, bytes)? };
+        let empty = 64 - 8 * u32::from(bytes);
+        let signed = |value: u64| i128::from((value << empty) as i64 >> empty);
+        let wide = signed(other) * signed(with);
+        let result = cut(wide as u64, bytes);
+        self.put(plan, plan.a, bytes, result)?;
+        let set = if wide == signed(result) { 0 } else { CARRY | OVERFLOW };
+        self.context.flags.set_masked(CARRY | OVERFLOW, set);
+        Ok(())
     }
 
-    fn swap_bytes(&mut self) -> Result<(), Stop> {
-        let value = self.get(0)?;
-        match self.bytes(0)? {
-            4 => self.put(0, u64::from((value as u32).swap_bytes())),
-            8 => self.put(0, value.swap_bytes()),
-            _ => Err(Stop::Unknown),
+    /// Division of `rdx:rax` or `edx:eax`, which leaves the flags undefined.
+    fn divide(&mut self, plan: &Plan, signed: bool) -> Result<(), Stop> {
+        let bytes = plan.a_bytes;
+        if bytes < 4 {
+            return Err(Stop::Unknown);
         }
+        let bits = 8 * u32::from(bytes);
+        let by = self.get(plan, plan.a, bytes)?;
+        let low = cut(self.context.numbered(RAX), bytes);
+        let high = cut(self.context.numbered(RDX), bytes);
+        let wide = u128::from(high) << bits | u128::from(low);
+        // What does not fit is the program's fault, which the processor is to raise.
+        let (quotient, rest) = if signed {
+            let empty = 128 - 2 * bits;
+            let wide = (wide << empty) as i128 >> empty;
+            let by = i128::from((by << (64 - bits)) as i64 >> (64 - bits));
+            let quotient = wide.checked_div(by).ok_or(Stop::Unknown)?;
+            let fits = quotient >> (bits - 1) == 0 || quotient >> (bits - 1) == -1;
+            let rest = wide - quotient * by;
+            if !fits {
+                return Err(Stop::Unknown);
+            }
+            (quotient as u64, rest as u64)
+        } else {
+            let quotient = wide.checked_div(by.into()).ok_or(Stop::Unknown)?;
+            if quotient >> bits != 0 {
+                return Err(Stop::Unknown);
+            }
+            (quotient as u64, (wide - quotient * u128::from(by)) as u64)
+        };
+        self.context.set_numbered(RAX, bytes, quotient);
+        self.context.set_numbered(RDX, bytes, rest);
+        Ok(())
     }
 
+    #[inline]
     fn push(&mut self, value: u64) -> Result<(), Stop> {
-        let top = self.context.register(Register::RSP).wrapping_sub(8);
-        self.store(top as usize, &value.to_le_bytes())?;
-        self.context.set_register(Register::RSP, top);
+        let top = self.context.numbered(RSP).wrapping_sub(8);
+        self.store_word(top as usize, 8, value)?;
+        self.context.set_numbered(RSP, 8, top);
         Ok(())
     }
 
+    #[inline]
     fn pop(&mut self) -> Result<u64, Stop> {
-        let top = self.context.register(Register::RSP);
-        let mut word = [0; 8];
-        self.load(top as usize, &mut word)?;
-        self.context.set_register(Register::RSP, top.wrapping_add(8));
-        Ok(u64::from_le_bytes(word))
-    }
-
-    fn stack(&mut self) -> Result<(), Stop> {
-        use Mnemonic::{Call, Pop, Push};
-        let instruction = self.instruction;
-        let register = |op| instruction.op_kind(op) == OpKind::Register && instruction.op_register(op).size() == 8;
-        match instruction.mnemonic() {
-            Push if register(0) => {
-                let value = self.get(0)?;
-                self.push(value)
-            }
-            Pop if register(0) => {
-                let value = self.pop()?;
-                self.put(0, value)
-            }
-            Call => {
-                let to = match instruction.op0_kind() {
-                    OpKind::NearBranch64 => instruction.near_branch64(),
-                    OpKind::Register | OpKind::Memory if instruction.code() == Code::Call_rm64 => self.get(0)?,
-                    _ => return Err(Stop::Unknown),
-                };
-                self.push(instruction.next_ip())?;
-                self.context.set_rip(to);
-                Ok(())
-            }
-            // A shadow stack would not know of it.
-            _ if instruction.mnemonic() == Mnemonic::Ret && instruction.op_count() == 0 => {
-                let to = self.pop()?;
-                self.context.set_rip(to);
-                Ok(())
-            }
-            _ => Err(Stop::Unknown),
-        }
-    }
-
-    fn jump(&mut self) -> Result<(), Stop> {
-        let to = match self.instruction.op0_kind() {
-            OpKind::NearBranch64 => self.instruction.near_branch64(),
-            OpKind::Register | OpKind::Memory if self.instruction.code() == Code::Jmp_rm64 => self.get(0)?,
-            _ => return Err(Stop::Unknown),
-        };
-        self.context.set_rip(to);
-        Ok(())
-    }
-
-    fn branch(&mut self, condition: u8) -> Result<(), Stop> {
-        if holds(condition, self.context.flags()) {
-            self.context.set_rip(self.instruction.near_branch64());
-        }
-        Ok(())
-    }
-
-    /// `setcc` and `cmovcc`.
-    fn conditional(&mut self, set: bool, condition: u8) -> Result<(), Stop> {
-        let holds = holds(condition, self.context.flags());
-        if set {
-            return self.put(0, u64::from(holds));
-        }
-        // The source is read in any case, and 32 bits clear the upper half in any case.
-        let (old, new) = (self.get(0)?, self.get(1)?);
-        self.put(0, if holds { new } else { old })
+        let top = self.context.numbered(RSP);
+        let value = self.load_word(top as usize, 8)?;
+        self.context.set_numbered(RSP, 8, top.wrapping_add(8));
+        Ok(value)
     }
 }

@@ -1,33 +1,29 @@
 //! The program's instructions, carried out by this library from a trap to the end of its loop.
 //!
 //! An instruction that traps costs some microseconds, nearly all of them the kernel's. So the
-//! instructions behind it are interpreted too: as long as one of the last [`LIMIT`] (or
-//! [`LIMIT_OF_LOOP`]) has touched the card, whether they do or not. What is not known here ends
-//! that, and the processor goes on; if it touches the card, the general way does it ([`scratch`]).
+//! instructions behind it are interpreted too: as long as one of the last has touched the card,
+//! whether they do or not; how many these are depends on whether that was worth it ([`table`]). What is not known here ends
+//! that, and the processor goes on.
 
 mod context;
 mod exec;
 mod flags;
+mod native;
 mod plan;
-mod scratch;
 mod strings;
+mod table;
 mod vectors;
 
 pub(crate) use context::Context;
-pub(crate) use scratch::{is_scratch, prepare};
+pub(crate) use native::{prepare, recovery};
 
 use crate::state::{self, State};
 use crate::{client, clock, combine, maps, process, tell, watch};
-use iced_x86::{Decoder, DecoderOptions, Instruction, Register};
+use exec::{Cpu, RAX, RDI, RSI, RSP};
+use iced_x86::{Instruction, OpKind};
+use table::Table;
 
-/// Instructions without an access to the card after which the processor goes on.
-const LIMIT: u32 = 64;
-/// The same in a loop, which has trapped at the same instruction before: those of tt-umd measure
-/// the time of each of their accesses.
-const LIMIT_OF_LOOP: u32 = 256;
-/// Traps that are remembered.
-const TRAPS: usize = 8;
-/// Instructions after which it does in any case, so that signals and other threads are not kept
+/// Instructions after which the processor goes on in any case, so that signals and other threads are not kept
 /// waiting.
 const MOST: u32 = 100_000;
 /// The same when somebody waits for the card.
@@ -36,8 +32,6 @@ const MOST_AWAITED: u32 = 2_000;
 const MEASURES: u32 = 2;
 /// Bytes of `struct timespec`.
 const TIME: usize = 16;
-/// The longest instruction.
-const BYTES: usize = 15;
 
 /// How an instruction went.
 pub(super) enum Step {
@@ -53,81 +47,6 @@ pub(super) enum Stop {
     Unknown,
     /// The program's memory is not there: the processor is to find out.
     Memory,
-    /// Another thread has changed the word of a locked instruction meanwhile.
-    Again,
-}
-
-/// What was decoded, by address. The bytes tell whether it is still there.
-struct Decoded {
-    rip: u64,
-    bytes: [u8; 16],
-    instruction: Instruction,
-    plan: plan::Plan,
-    /// The run in which the bytes were looked at last.
-    checked: u64,
-}
-
-/// Entries of the table of decoded instructions.
-const TABLE: usize = 4096;
-
-/// A place of the library's, not of the heap: the handler of a signal fills it.
-struct Table {
-    decoded: [Option<Decoded>; TABLE],
-    /// Where the program has trapped last.
-    traps: [u64; TRAPS],
-    next: usize,
-    /// Counts traps, and stores to what may be code.
-    run: u64,
-}
-
-static DECODED: std::sync::Mutex<Table> =
-    std::sync::Mutex::new(Table { decoded: [const { None }; TABLE], traps: [0; TRAPS], next: 0, run: 0 });
-
-impl Table {
-    /// A run begins with a trap at `rip`: gives its limit.
-    fn begin(&mut self, rip: u64) -> u32 {
-        self.run += 1;
-        if self.traps.contains(&rip) {
-            return LIMIT_OF_LOOP;
-        }
-        self.traps[self.next] = rip;
-        self.next = (self.next + 1) % TRAPS;
-        LIMIT
-    }
-
-    fn decode(&mut self, rip: u64) -> Option<&Decoded> {
-        // Pages of several libraries take part in a loop.
-        let index = (rip ^ rip >> 12) as usize % TABLE;
-        let known =
-            |slot: &Option<Decoded>| slot.as_ref().is_some_and(|known| known.rip == rip && known.checked == self.run);
-        if !known(&self.decoded[index]) {
-            self.look_at(rip, index)?;
-        }
-        self.decoded[index].as_ref()
-    }
-
-    #[inline(never)]
-    fn look_at(&mut self, rip: u64, index: usize) -> Option<()> {
-        let mut bytes = [0; 16];
-        if !client::load(rip as usize, &mut bytes) {
-            // Near the end of memory: as many as there are.
-            let len = (1..=BYTES).rev().find(|&len| client::load(rip as usize, &mut bytes[..len]))?;
-            bytes[len..].fill(0);
-        }
-        let checked = self.run;
-        let slot = &mut self.decoded[index];
-        match slot {
-            Some(known) if known.rip == rip && known.bytes == bytes => known.checked = checked,
-            _ => {
-                let instruction = Decoder::with_ip(64, &bytes[..BYTES], rip, DecoderOptions::NONE).decode();
-                if instruction.is_invalid() {
-                    return None;
-                }
-                *slot = Some(Decoded { rip, bytes, instruction, plan: plan::Plan::of(&instruction), checked });
-            }
-        }
-        Some(())
-    }
 }
 
 /// Carries out the instruction at which the program stands, whose access to `at` has trapped, and
@@ -140,39 +59,39 @@ pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
 }
 
 fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
-    let mut any = is_scratch(context.rip() as usize);
-    if any && !scratch::finish(state, context) {
-        return false;
-    }
-    let mut table = DECODED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let limit = table.begin(context.rip());
+    let mut table = table::table();
+    let begin = context.rip();
+    let limit = table.begin(begin);
+    let mut accesses = 0u32;
+    let done = run_to(&mut table, Cpu::new(state, context), (at, limit), &mut accesses);
+    table.end(begin, accesses > 1);
+    done
+}
+
+fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), accesses: &mut u32) -> bool {
+    let (mut any, mut place) = (false, 0);
     let (mut idle, mut looks) = (0, 0);
-    // Where instructions of this run are.
-    let (mut first, mut last) = (usize::MAX, 0);
     for count in 0..MOST {
+        let rip = cpu.context.rip();
         // A hook of this library's, which the program has called: it takes the lock by itself.
-        if any && process::is_own(context.rip() as usize) {
-            if clock::is_look(context.rip() as usize) && look(state, context, &mut looks).is_some() {
+        if any && process::is_own(rip as usize) {
+            if clock::is_look(rip as usize) && look(cpu.state, cpu.context, &mut looks).is_some() {
                 idle += 1;
                 continue;
             }
             return true;
         }
-        let rip = context.rip() as usize;
-        (first, last) = (first.min(rip), last.max(rip + BYTES));
-        let Some(Decoded { instruction, plan, .. }) = table.decode(rip as u64) else { return any };
-        match exec::step(state, context, instruction, plan) {
-            Step::Done(true) => (idle, looks) = (0, 0),
+        let Some(found) = table.find(rip, place) else { return any };
+        place = found;
+        match cpu.step(table, place) {
+            Step::Done(true) => {
+                (idle, looks) = (0, 0);
+                *accesses += 1;
+            }
             Step::Done(false) => idle += 1,
             Step::Native => {
-                combine::flush(state);
-                combine::forget(state);
-                let touches = touches_card(state, context, instruction);
-                if touches && scratch::begin(state, context, instruction) {
-                    return true;
-                }
-                if touches && !any {
-                    refuse(instruction);
+                if !any && let Some(instruction) = table.instruction(place) {
+                    refuse_if_of_card(&cpu, instruction, table.plan(place));
                 }
                 if !any && watch::covers(at) {
                     // What polls are made of is known here: this is none.
@@ -183,10 +102,9 @@ fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
             }
         }
         any = true;
-        let (stored, len) = std::mem::take(&mut state.stored);
-        if len > 0 && stored < last && stored + len > first {
+        if std::mem::take(&mut cpu.rewritten) {
             // It may have changed its own code.
-            table.run += 1;
+            table.check_anew();
         }
         if idle >= limit || (count >= MOST_AWAITED && state::is_awaited()) {
             break;
@@ -205,8 +123,8 @@ fn look(state: &mut State, context: &mut Context, looks: &mut u32) -> Option<()>
         combine::flush(state);
         combine::forget(state);
     }
-    let (clock, out) = (context.register(Register::EDI), context.register(Register::RSI) as usize);
-    let top = context.register(Register::RSP);
+    let (clock, out) = (u64::from(context.numbered(RDI) as u32), context.numbered(RSI) as usize);
+    let top = context.numbered(RSP);
     let mut back = [0; 8];
     let plain = !maps::may_be_mapped(out, TIME) && !watch::is_watched(out, TIME);
     if !plain || !client::load(top as usize, &mut back) || !client::load(out, &mut [0; TIME]) {
@@ -219,26 +137,22 @@ fn look(state: &mut State, context: &mut Context, looks: &mut u32) -> Option<()>
     if !client::store(out, &bytes) {
         return None;
     }
-    context.set_register(Register::RAX, 0);
-    context.set_register(Register::RSP, top.wrapping_add(8));
+    context.set_numbered(RAX, 4, 0);
+    context.set_numbered(RSP, 8, top.wrapping_add(8));
     context.set_rip(u64::from_le_bytes(back));
     Some(())
 }
 
-/// Whether an operand in memory is the card's.
-fn touches_card(state: &State, context: &Context, instruction: &Instruction) -> bool {
-    exec::address(context, instruction).is_some_and(|at| {
-        let len = instruction.memory_size().size().max(1);
-        maps::is_card(at, len) && state.maps.overlaps(at, len)
-    })
-}
-
-/// An instruction that cannot be carried out: the program ends, and is told which.
-fn refuse(instruction: &Instruction) -> ! {
-    let code = format!("{:?}", instruction.code());
-    tell::say(&format!(
-        "the instruction {code} at {:#x} accesses a BAR of the card in a way that is not built",
-        instruction.ip()
-    ));
-    tell::end()
+/// Ends the program at an instruction that accesses the card and cannot be carried out, and tells
+/// which.
+fn refuse_if_of_card(cpu: &Cpu, instruction: &Instruction, plan: &plan::Plan) {
+    let has_memory = (0..instruction.op_count()).any(|op| instruction.op_kind(op) == OpKind::Memory);
+    if has_memory && cpu.at(plan).is_ok_and(|at| cpu.is_card(at, instruction.memory_size().size().max(1))) {
+        let code = format!("{:?}", instruction.code());
+        tell::say(&format!(
+            "the instruction {code} at {:#x} accesses a BAR of the card in a way that is not built",
+            instruction.ip()
+        ));
+        tell::end()
+    }
 }

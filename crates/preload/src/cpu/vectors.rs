@@ -2,7 +2,9 @@
 
 use super::Stop;
 use super::exec::Cpu;
-use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
+use super::plan::Plan;
+use super::table::Table;
+use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind};
 
 /// The most bytes of a vector register.
 const WIDEST: usize = 64;
@@ -49,16 +51,17 @@ impl VectorMove {
 
 impl Cpu<'_> {
     /// Moves of vector registers, whole or their lowest word.
-    pub(super) fn vector(&mut self, what: VectorMove) -> Result<(), Stop> {
+    pub(super) fn vector(&mut self, table: &Table, plan: &Plan, place: usize, what: VectorMove) -> Result<(), Stop> {
         let VectorMove { number, bytes, stores, aligned, masked, clears } = what;
         let (number, bytes) = (usize::from(number), usize::from(bytes));
-        let at = self.at()?;
+        let at = self.at(plan)?;
         // An aligned move that is not aligned traps on the processor.
         if aligned && at & (bytes - 1) != 0 {
             return Err(Stop::Unknown);
         }
         if masked {
-            return self.masked(self.instruction.op_register(u32::from(stores)), stores, at, bytes);
+            let instruction = table.instruction(place).ok_or(Stop::Unknown)?;
+            return self.masked(instruction, stores, at, bytes);
         }
         let mut data = [0; WIDEST];
         if stores {
@@ -71,8 +74,8 @@ impl Cpu<'_> {
 
     /// A move of the elements that a mask register names, between a vector register and `bytes`
     /// bytes at `at`. Neighbours are moved by one access.
-    fn masked(&mut self, register: Register, stores: bool, at: usize, bytes: usize) -> Result<(), Stop> {
-        let instruction = self.instruction;
+    fn masked(&mut self, instruction: &Instruction, stores: bool, at: usize, bytes: usize) -> Result<(), Stop> {
+        let register = instruction.op_register(u32::from(stores));
         let element = instruction.memory_size().element_size();
         if element == 0 || !bytes.is_multiple_of(element) {
             return Err(Stop::Unknown);
