@@ -54,9 +54,7 @@ pub(super) struct Packer {
     generators: Generators,
     register: register::Register,
     sizes: Sizes,
-    /// The tile position: row, and plane.
-    y: u8,
-    z: u32,
+    position: Position,
     /// The exponents that passed, by their low five bits (ExponentHistogram.md).
     histogram: [u8; 32],
     largest: u8,
@@ -119,6 +117,30 @@ impl From<Refusal> for Stop {
     }
 }
 
+/// The tile position generator (EdgeMasking.md): where in a tile the next row is, whatever its place
+/// in Dst. The page counts data, sixteen to a row; what it does with rows that are narrower than
+/// that is not known: here each is one read, as the counter's name has it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+struct Position {
+    y: u8,
+    z: u32,
+}
+
+impl Position {
+    /// The position so many rows further, in planes of `limit` rows. A row beyond the limit, which
+    /// may have changed, does not end the plane.
+    fn behind(mut self, rows: usize, limit: u32) -> Self {
+        for _ in 0..rows {
+            self.y = self.y.wrapping_add(1);
+            if u32::from(self.y) == limit {
+                self.y = 0;
+                self.z = self.z.wrapping_add(1);
+            }
+        }
+        self
+    }
+}
+
 /// What a `PACR` writes, and where.
 struct Output<'a> {
     plan: &'a Plan,
@@ -163,7 +185,7 @@ impl Packer {
         // A fourth one is the first one (InputAddressGenerator.md).
         let adc = if insn.ovrd_thread_id() { insn.addr_cnt_context() as usize % 3 } else { on.thread };
         let counters = on.adcs.packer(adc);
-        let input = Input::of(&plan, insn, counters, self.y)?;
+        let input = Input::of(&plan, insn, counters, self.position.y)?;
         let rows = input.rows.iter().flatten();
         if let Some(ready) = rows.map(|row| on.dst.readable(*row)).max().filter(|ready| *ready > on.now) {
             return Err(Stop::NotBefore(ready));
@@ -187,7 +209,7 @@ impl Packer {
             self.has_packed = true;
             self.sizes.end_tile(on.thread, plan.counts_header);
         }
-        self.advance_position(&plan, input.count);
+        self.position = self.position.behind(input.count, plan.reads_per_plane);
         let word = u32::from(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.word) + insn.addr_mod();
         on.adcs.advance_packer(adc, on.config.thread_word(on.thread, word));
         Ok(cycles(&plan, stored))
@@ -443,9 +465,9 @@ impl Packer {
             false => plan.early.read(dst, plan.map, row),
         };
         if let Some(edge) = &plan.edge {
-            let mask = edge.mask(u32::from(self.y.wrapping_add(k as u8)), self.z);
-            for (i, x) in row.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 0) {
-                debug_assert!(i < COLUMNS);
+            let at = self.position.behind(k, plan.reads_per_plane);
+            let mask = edge.mask(at.y.into(), at.z);
+            for (_, x) in row.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 == 0) {
                 *x = edge.value;
             }
         }
@@ -472,14 +494,6 @@ impl Packer {
                 let bin = &mut self.histogram[(plan.kind.exponent(x) & 0x1F) as usize];
                 *bin = bin.saturating_add(1);
             }
-        }
-    }
-
-    fn advance_position(&mut self, plan: &Plan, rows: usize) {
-        self.y = self.y.wrapping_add(rows as u8);
-        if rows != 0 && u32::from(self.y) == plan.reads_per_plane {
-            self.y = 0;
-            self.z = self.z.wrapping_add(1);
         }
     }
 }

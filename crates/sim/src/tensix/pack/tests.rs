@@ -213,6 +213,25 @@ fn edge_masks_follow_the_tile_position() {
 }
 
 #[test]
+fn planes_of_one_row_end_within_an_instruction() {
+    let mut b = set_up(BF16, BF16, BF16, false);
+    (0..64).for_each(|row| write_bf16(&mut b, row, [0x3F80; 16]));
+    // Two groups of four rows, each row a plane of its own.
+    set(&mut b, cfg::PACK_COUNTERS_SEC_PACK_READS_PER_XY_PLANE, 1);
+    b.execute(T2, &[Pacr::build().word(), Pacr::build().last(true).addr_mod(1).word()]);
+    // The next tile begins at the first row of a plane, and has a mask for it.
+    set(&mut b, cfg::PACK_COUNTERS_SEC_PACK_READS_PER_XY_PLANE, 16);
+    set(&mut b, cfg::PCK_EDGE_OFFSET_SEC_MASK, 0);
+    set(&mut b, cfg::PCK_EDGE_OFFSET_SEC_MASK.copy(1), 0xFFFF);
+    set(&mut b, cfg::PCK_EDGE_TILE_ROW_SET_SELECT_SELECT, 1);
+    set(&mut b, cfg::TILE_ROW_SET_MAPPING_1_ROW_SET_MAPPING_0, 1);
+    b.execute(T2, &tile());
+    for (row, bytes) in l1(&b, 2048).chunks(32).enumerate() {
+        assert_eq!(bytes.iter().any(|x| *x != 0), row % 16 == 0, "row {row}");
+    }
+}
+
+#[test]
 fn zero_writes_and_relu() {
     let mut b = set_up(BF16, BF16, BF16, false);
     let values =
