@@ -67,6 +67,9 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
         let why = format_args!(" was given {} times; a machine has {MOST_CARDS} cards at most", args.board.len());
         return Err(Failure::option("--board", why));
     }
+    if args.look.gdb.is_some() && args.board.len() > 1 {
+        return Err(Failure::option("--gdb", " works with one card"));
+    }
     let boards: Vec<_> =
         args.board.iter().map(|&board| String::from_utf8_lossy(&text_of(board)).into_owned()).collect();
     let [program, rest @ ..] = &args.command[..] else { return Err(Failure::usage("no program was named")) };

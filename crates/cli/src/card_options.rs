@@ -47,9 +47,10 @@ pub struct CardLookArgs {
     /// of host memory that the card has read and written; JSON.
     #[arg(long, value_name = "FILE")]
     pub counts: Option<PathBuf>,
-    /// Refused; the message says why.
-    #[arg(long, value_name = "PORT", hide = true)]
-    pub gdb: Option<String>,
+    /// Wait for gdb on this port of the loopback address before the chip's first cycle; 0 takes a
+    /// free one. gdb stops the chip, and with it the program, within an access; it cannot go back.
+    #[arg(long, value_name = "PORT")]
+    pub gdb: Option<u16>,
     /// Refused; the message says why.
     #[arg(long, value_name = "FILE", hide = true)]
     pub bundle: Option<PathBuf>,
@@ -103,6 +104,9 @@ impl CardLookArgs {
                 word("TILEWORK_ALLOW", allow);
             }
         }
+        if let Some(port) = self.gdb {
+            word("TILEWORK_GDB", port.to_string());
+        }
         if let Some(cycles) = &self.trace_cycles {
             tilework_profile::cycles(cycles).map_err(|what| Failure::option("--trace-cycles", format!(": {what}")))?;
             word("TILEWORK_TRACE_CYCLES", cycles.clone());
@@ -130,11 +134,6 @@ impl CardLookArgs {
 
     /// Refuses what cannot work or has no effect.
     fn refuse(&self) -> Outcome<()> {
-        if self.gdb.is_some() {
-            let why = " does not work here: the chip is in the program's own process, which would stand still in the \
-                       middle of an access and run into its time-outs";
-            return Err(Failure::option("--gdb", why));
-        }
         if self.bundle.is_some() {
             let why = " does not work here: the program is not this command's, so that its files and what it has read \
                        cannot be kept";

@@ -68,7 +68,7 @@ fn programs_that_cannot_be_served_are_refused() {
 #[test]
 fn options_that_cannot_work_are_refused_with_the_reason() {
     for (words, why) in [
-        (&["--gdb", "1234"][..], "in the program's own process"),
+        (&["--gdb", "1234", "--board", "p100", "--board", "p100"][..], "with one card"),
         (&["--bundle", "b.zip"], "the program is not this command's"),
         (&["--trace-cycles", "1..2"], "needs --trace FILE"),
         (&["--findings", "f.json"], "needs --checks WORDS"),

@@ -1,5 +1,8 @@
 //! `tilework run --gdb`: a program under a debugger, and that it is the same program.
 
+#[path = "debugger/card.rs"]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+mod card;
 mod common;
 #[path = "debugger/found.rs"]
 mod found;

@@ -8,7 +8,7 @@ use object::{Object, ObjectSection, SectionFlags};
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
-use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
+use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap, WORKER};
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, LaunchMsg};
 use tilework_abi::tensix::{LOCAL_BASE, Processor};
 use tilework_sim::{Chip, Thread};
@@ -45,7 +45,7 @@ pub struct Image {
     /// How far its data in local RAM lies from where it was linked.
     pub local_distance: u32,
     /// The bytes in L1 when it is placed at an address; `None` if it cannot be placed there.
-    pub placed_at: Box<dyn Fn(u32) -> Option<Vec<u8>>>,
+    pub placed_at: Box<dyn Fn(u32) -> Option<Vec<u8>> + Send>,
 }
 
 /// An image at a place.
@@ -90,6 +90,16 @@ impl Code {
     /// These images, on tiles whose firmware has `map`.
     pub fn new(images: Vec<Image>, map: MemoryMap) -> Self {
         Self { images, map, placed: Vec::new() }
+    }
+
+    /// Nothing is known of the code that may run.
+    pub(crate) fn unknown() -> Self {
+        Self::new(Vec::new(), WORKER)
+    }
+
+    /// Whether nothing is.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.images.is_empty()
     }
 
     /// The code at `pc` as `thread` runs it, and the addresses that it covers; empty when it is

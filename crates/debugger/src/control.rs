@@ -1,15 +1,15 @@
 //! The debugger as the owner of a run sees it.
 
 use crate::code::Code;
+use crate::history::History;
 use crate::link::DebugLink;
 use crate::machine::{Machine, State};
 use crate::server::Server;
 use crate::witness::Witness;
-use std::cell::{Cell, RefCell};
 use std::io;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tilework_driver::LinkError;
 use tilework_sim::Chip;
 
 /// What a link needs, and leaves behind when it goes.
@@ -30,8 +30,8 @@ pub(crate) struct Session {
 /// A debugger that waits for gdb, and then serves it while a program runs, perhaps several times.
 #[derive(Clone)]
 pub struct Debugger {
-    pub(crate) session: Rc<RefCell<Session>>,
-    armed: Rc<Cell<bool>>,
+    session: Arc<Mutex<Session>>,
+    armed: Arc<AtomicBool>,
 }
 
 impl Debugger {
@@ -41,43 +41,62 @@ impl Debugger {
     ///
     /// # Errors
     /// The port cannot be had.
-    pub fn new(port: u16, on_ready: Box<dyn Fn(u16)>, interrupted: Arc<AtomicBool>) -> io::Result<Self> {
+    pub fn new(port: u16, on_ready: Box<dyn Fn(u16) + Send>, interrupted: Arc<AtomicBool>) -> io::Result<Self> {
         let server = Server::new(port, on_ready, interrupted)?;
         let session = Session { server, is_over: false, goes_back: false, killed: false, state: None, last: None };
-        Ok(Self { session: Rc::new(RefCell::new(session)), armed: Rc::default() })
+        Ok(Self { session: Arc::new(Mutex::new(session)), armed: Arc::default() })
+    }
+
+    /// The session, for a moment.
+    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A link to a chip just powered on, on which the program is run from its beginning. `code` is
     /// all code that may run; `witness` looks at all of the run.
     pub fn link(&self, chip: Chip, code: Code, witness: Option<Box<dyn Witness>>) -> DebugLink {
         let kept = {
-            let mut session = self.session.borrow_mut();
+            let mut session = self.session();
             session.goes_back = false;
             session.last = None;
             session.state.take()
         };
-        let state = kept.unwrap_or_else(|| State::new(code, Rc::clone(&self.armed)));
+        let state = kept.unwrap_or_else(|| State::new(code, Arc::clone(&self.armed)));
         DebugLink::new(Machine::new(chip, state, witness), self.clone())
+    }
+
+    /// A link to a chip whose host cannot be run again, as a program that only calls it: gdb cannot
+    /// go back. gdb is waited for at once, before the chip's first cycle.
+    ///
+    /// # Errors
+    /// The port cannot be had any more.
+    pub fn attach(&self, chip: Chip) -> Result<DebugLink, LinkError> {
+        let mut state = State::new(Code::unknown(), Arc::clone(&self.armed));
+        state.history = History::none();
+        self.begin();
+        let mut link = DebugLink::new(Machine::new(chip, state, None), self.clone());
+        link.attach()?;
+        Ok(link)
     }
 
     /// The program is about to be started: the chip stops at its first kernel.
     pub fn begin(&self) {
-        self.armed.set(true);
+        self.armed.store(true, Ordering::Relaxed);
     }
 
     /// Whether the run was given up to go back in time, and has to be repeated with another link.
     pub fn goes_back(&self) -> bool {
-        self.session.borrow().goes_back
+        self.session().goes_back
     }
 
     /// Whether gdb has ended the run.
     pub fn killed(&self) -> bool {
-        self.session.borrow().killed
+        self.session().killed
     }
 
     /// Tells gdb the exit code of the command.
     pub fn end(&self, code: u8) {
-        let mut session = self.session.borrow_mut();
+        let mut session = self.session();
         if let Some(mut machine) = session.last.take() {
             session.server.end(&mut machine, code);
         }

@@ -13,7 +13,6 @@ use crate::goal::{Back, Goal};
 use crate::machine::{Machine, Seen};
 use crate::watch::Watcher;
 use std::any::Any;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tilework_abi::addr::{Cycle, PcieAddr};
@@ -83,7 +82,7 @@ pub(crate) struct Checkpoint {
     /// Present from the first watchpoint on.
     watcher: Option<Watcher>,
     /// What the witness knew, if there is one.
-    witness: Option<Rc<dyn Any>>,
+    witness: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The checkpoints of a run and the answers of its calls.
@@ -100,9 +99,21 @@ pub(crate) struct History {
     pub(crate) stopped: bool,
     /// It cannot be kept.
     is_off: bool,
+    /// The host cannot be run again.
+    repeats_not: bool,
 }
 
 impl History {
+    /// That of a run that cannot be repeated.
+    pub(crate) fn none() -> Self {
+        Self { is_off: true, repeats_not: true, ..Self::default() }
+    }
+
+    /// Whether the run can be repeated.
+    pub(crate) fn goes_back(&self) -> bool {
+        !self.repeats_not
+    }
+
     /// A call has ended.
     pub(crate) fn ended(&mut self, calls: usize, answer: &Result<Answer, LinkError>, chip: &Chip) {
         if self.is_off {

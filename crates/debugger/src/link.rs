@@ -13,7 +13,7 @@ use tilework_abi::addr::{Cycle, PcieAddr};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tlb::Bar;
 use tilework_driver::{HostLink, Inspect, LinkError, Note};
-use tilework_sim::{Advanced, Chip};
+use tilework_sim::{Advanced, Chip, Thread};
 
 /// Windows between two looks at the connection.
 const LOOK: u32 = 4096;
@@ -51,7 +51,7 @@ pub struct DebugLink {
 
 impl DebugLink {
     pub(crate) fn new(machine: Machine, debugger: Debugger) -> Self {
-        let mode = if debugger.session.borrow().is_over { Mode::Free } else { Mode::Watched };
+        let mode = if debugger.session().is_over { Mode::Free } else { Mode::Watched };
         let mut machine = Box::new(machine);
         let past = machine.nearest();
         let (frame, look) = (Frame::AtOnce, PastLook::default());
@@ -61,6 +61,19 @@ impl DebugLink {
     /// The chip.
     pub fn chip(&self) -> Option<&Chip> {
         self.machine.as_ref().map(|machine| &machine.chip)
+    }
+
+    /// The chip, for what takes no time.
+    pub fn chip_mut(&mut self) -> &mut Chip {
+        match &mut self.machine {
+            Some(machine) => &mut machine.chip,
+            None => unreachable!("only `drop` takes it"),
+        }
+    }
+
+    /// Waits for gdb, and lets it do what it wants before the chip runs.
+    pub(crate) fn attach(&mut self) -> Result<(), LinkError> {
+        self.stopped(Stop::Kernel(Thread::new(0)))
     }
 
     fn machine(&mut self) -> Result<&mut Machine, LinkError> {
@@ -162,7 +175,7 @@ impl DebugLink {
         if self.mode != Mode::Watched || machine.state.goal == Goal::Start {
             return Ok(());
         }
-        let polled = self.debugger.session.borrow_mut().server.poll(machine);
+        let polled = self.debugger.session().server.poll(machine);
         match polled {
             Ok(false) => Ok(()),
             Ok(true) => {
@@ -202,7 +215,7 @@ impl DebugLink {
             if let Stop::Found(_, found) = &why {
                 machine.state.told.insert(found.clone());
             }
-            let mut session = self.debugger.session.borrow_mut();
+            let mut session = self.debugger.session();
             let answer = match &why {
                 Stop::Kernel(_) => session.server.attach(machine).map_err(|error| {
                     LinkError::Failed(format!("the port of the debugger cannot be had any more: {error}"))
@@ -232,12 +245,12 @@ impl DebugLink {
             },
             Reply::Gone => {
                 self.mode = Mode::Free;
-                self.debugger.session.borrow_mut().is_over = true;
+                self.debugger.session().is_over = true;
                 Ok(())
             }
             Reply::Killed => {
                 self.mode = Mode::Over;
-                let mut session = self.debugger.session.borrow_mut();
+                let mut session = self.debugger.session();
                 (session.is_over, session.killed) = (true, true);
                 Err(over())
             }
@@ -247,7 +260,7 @@ impl DebugLink {
     /// Gives the run up, so that it is repeated.
     fn go_back(&mut self) -> Result<(), LinkError> {
         self.mode = Mode::Over;
-        self.debugger.session.borrow_mut().goes_back = true;
+        self.debugger.session().goes_back = true;
         Err(over())
     }
 }
@@ -255,7 +268,7 @@ impl DebugLink {
 impl Drop for DebugLink {
     fn drop(&mut self) {
         let Some(machine) = self.machine.take() else { return };
-        let mut session = self.debugger.session.borrow_mut();
+        let mut session = self.debugger.session();
         match session.goes_back {
             true => session.state = Some(machine.state),
             false => session.last = Some(*machine),

@@ -7,10 +7,9 @@ use crate::goal::{Back, Goal, Moment, Stop};
 use crate::history::History;
 use crate::watch::{Watch, Watcher};
 use crate::witness::{Found, Witness};
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tilework_abi::addr::Cycle;
 use tilework_abi::noc::NocXy;
@@ -90,7 +89,7 @@ pub(crate) struct State {
     /// Where the window ends that is being run.
     window: Option<Cycle>,
     /// The program is about to start: its kernels may run from then on.
-    pub(crate) armed: Rc<Cell<bool>>,
+    pub(crate) armed: Arc<AtomicBool>,
     /// A cycle to which the next command that continues goes.
     pub(crate) until: Option<Cycle>,
     /// The threads whose registers gdb has read since the last stop, in this order.
@@ -100,7 +99,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(code: Code, armed: Rc<Cell<bool>>) -> Self {
+    pub(crate) fn new(code: Code, armed: Arc<AtomicBool>) -> Self {
         Self {
             code,
             files: OpenFiles::default(),
@@ -125,6 +124,13 @@ impl State {
             shown: Vec::new(),
             history: History::default(),
         }
+    }
+}
+
+impl State {
+    /// Whether there is nothing at which the chip would stop for gdb.
+    fn stops_nowhere(&self) -> bool {
+        self.breakpoints.is_empty() && self.lifted.is_empty() && self.watches.is_empty() && self.code.is_unknown()
     }
 }
 
@@ -236,9 +242,11 @@ impl Machine {
 
     fn window_length(&self) -> Cycle {
         match &self.state.goal {
-            Goal::Start if !self.state.armed.get() => LONG,
+            Goal::Start if !self.state.armed.load(Ordering::Relaxed) => LONG,
             Goal::Back(Back::Count { thread, count }) => count.saturating_sub(self.progress(*thread).1).clamp(1, LONG),
             Goal::Back(Back::Cycle(_)) => LONG,
+            // Nothing stops the chip but gdb's interrupt, whose cycle nobody knows.
+            Goal::Free | Goal::Until(_) if self.state.stops_nowhere() => LONG,
             Goal::Back(Back::To(moment, _)) if self.chip.clock_now() + 1 < moment.cycle => LONG,
             _ => 1,
         }
@@ -249,7 +257,7 @@ impl Machine {
         self.state.window = None;
         let now = self.chip.clock_now();
         self.edit_again(now);
-        if matches!(self.state.goal, Goal::Start) && !self.state.armed.get() {
+        if matches!(self.state.goal, Goal::Start) && !self.state.armed.load(Ordering::Relaxed) {
             return None;
         }
         let arrived = self.look(now);

@@ -269,6 +269,9 @@ fn step_chip(machine: &mut Machine, words: &[&str]) -> Result<String, String> {
 fn goto(machine: &mut Machine, words: &[&str]) -> Result<String, String> {
     let [cycle] = words else { return Err("which cycle?".into()) };
     let (until, now) = (number(cycle)?, machine.chip.clock_now());
+    if until < now && !machine.state.history.goes_back() {
+        return Err(format!("the chip is at cycle {now}, and this host cannot be run again to go back"));
+    }
     machine.state.until = Some(until);
     let command = if until < now { "reverse-continue" } else { "continue" };
     Ok(format!("the chip is at cycle {now}: {command} goes to cycle {until}\n"))

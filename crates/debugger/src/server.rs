@@ -23,7 +23,7 @@ const PACKET_BYTES: usize = 1 << 14;
 pub(crate) type Reason = MultiThreadStopReason<u32>;
 
 /// What is called with the port when the debugger listens.
-pub(crate) type OnReady = Box<dyn Fn(u16)>;
+pub(crate) type OnReady = Box<dyn Fn(u16) + Send>;
 
 type Stub = GdbStubStateMachine<'static, Machine, Wire>;
 

@@ -164,10 +164,10 @@ impl MultiThreadResume for Machine {
         Some(self)
     }
     fn support_reverse_step(&mut self) -> Option<ReverseStepOps<'_, Tid, Self>> {
-        Some(self)
+        if self.state.history.goes_back() { Some(self) } else { None }
     }
     fn support_reverse_cont(&mut self) -> Option<ReverseContOps<'_, Tid, Self>> {
-        Some(self)
+        if self.state.history.goes_back() { Some(self) } else { None }
     }
     fn support_scheduler_locking(&mut self) -> Option<MultiThreadSchedulerLockingOps<'_, Self>> {
         Some(self)

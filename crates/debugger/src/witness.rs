@@ -7,7 +7,7 @@
 use crate::goal::{Goal, Stop};
 use crate::machine::Machine;
 use std::any::Any;
-use std::rc::Rc;
+use std::sync::Arc;
 use tilework_abi::addr::Cycle;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -29,11 +29,11 @@ pub struct Found {
 }
 
 /// Looks at a chip through observers that stay the same however often the run is repeated.
-pub trait Witness {
+pub trait Witness: Send {
     /// The observers, for a chip.
     fn observers(&self) -> Vec<Box<dyn Observer>>;
     /// What the observers know now.
-    fn keep(&self) -> Rc<dyn Any>;
+    fn keep(&self) -> Arc<dyn Any + Send + Sync>;
     /// Puts back what [`Witness::keep`] has given, perhaps to another witness of the same program.
     fn put(&self, kept: &dyn Any);
     /// What was found so far, but for the first `known`: in the order in which it was found.

@@ -10,8 +10,10 @@
 
 use crate::config::ConfigSpace;
 use crate::environment::{Wanted, writable};
+use crate::host::Host;
 use crate::looking::Looking;
 use crate::messages::{Kind, say, say_last};
+use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -47,6 +49,17 @@ fn threads() -> Option<NonZeroUsize> {
         say(Kind::Environment, &what);
     }
     threads
+}
+
+/// The port at which the first card waits for gdb.
+fn gdb_port(number: usize) -> Option<u16> {
+    let text = std::env::var("TILEWORK_GDB").ok().filter(|_| number == 0)?;
+    let port = text.parse().ok();
+    if port.is_none() {
+        let what = format!("TILEWORK_GDB is {text:?}; a port was expected, or 0 for any. There is no debugger");
+        say(Kind::Environment, &what);
+    }
+    port
 }
 
 /// What becomes of a host that goes on after a fault.
@@ -104,7 +117,7 @@ pub type End = fn() -> !;
 
 /// The card.
 pub struct Card {
-    chip: Chip,
+    host: Host,
     end: End,
     config: ConfigSpace,
     on_fault: OnFault,
@@ -137,7 +150,8 @@ impl Card {
         let coverage = coverage_file();
         let counts = coverage.is_some();
         let config = ChipConfig {
-            threads: threads(),
+            // A chip under gdb is run window by window.
+            threads: if gdb_port(number).is_some() { Some(NonZeroUsize::MIN) } else { threads() },
             bugs: bugs(),
             coverage: counts,
             answers_host_errors: true,
@@ -148,8 +162,12 @@ impl Card {
             chip.attach_host_bus(bus);
         }
         let looking = Looking::begin(Wanted::by_environment().of_card(number), &mut chip, board);
+        let host = match gdb_port(number) {
+            Some(port) => Host::debugged(chip, port).map_err(|error| format!("TILEWORK_GDB: {error}"))?,
+            None => Host::Alone(Box::new(chip)),
+        };
         Ok(Self {
-            chip,
+            host,
             end: || std::process::abort(),
             config: ConfigSpace::new(board),
             on_fault: OnFault::chosen(),
@@ -171,16 +189,16 @@ impl Card {
 
     /// The chip.
     pub fn chip(&mut self) -> &mut Chip {
-        &mut self.chip
+        self.host.chip()
     }
 
     /// Powers off: tells what was found, and writes what is wanted of this card; what the
     /// coprocessors executed, of this one and those before.
     pub(crate) fn exit(mut self) {
-        self.looking.finish(&mut self.chip);
+        self.looking.finish(self.host.chip());
         let Some(path) = &self.coverage else { return };
         let mut coverage = EXECUTED.lock().unwrap_or_else(PoisonError::into_inner);
-        coverage.merge(&self.chip.coverage());
+        coverage.merge(&self.host.chip().coverage());
         let is_json = path.extension().is_some_and(|ending| ending == "json");
         let text = if is_json { coverage.json() } else { coverage.text() };
         if let Err(error) = std::fs::write(path, text) {
@@ -196,12 +214,12 @@ impl Card {
 
     /// The process ends and has not powered it off: what was found is told.
     pub fn end(&mut self) {
-        self.looking.finish(&mut self.chip);
+        self.looking.finish(self.host.chip());
     }
 
     /// True when the chip still runs; says otherwise, once.
     fn alive(&mut self) -> bool {
-        if self.chip.fault().is_none() {
+        if self.host.chip().fault().is_none() {
             return true;
         }
         if !self.told_stopped {
@@ -228,7 +246,7 @@ impl Card {
         polling.last = now;
         let polled = now.duration_since(polling.since);
         if polled >= PATIENCE {
-            let fault = self.chip.fault().map(ToString::to_string).unwrap_or_default();
+            let fault = self.host.chip().fault().map(ToString::to_string).unwrap_or_default();
             let seconds = polled.as_secs();
             say_last(&format!("fault: {fault}"));
             say_last(&format!(
@@ -240,11 +258,15 @@ impl Card {
     }
 
     /// Tells what went wrong.
-    fn failed(&mut self, call: &str, error: &ChipError) {
-        if self.chip.fault().is_some() && !self.told_fault {
+    fn failed(&mut self, call: &str, error: &dyn Display) {
+        if self.host.is_killed() {
+            say_last("gdb has ended the run");
+            (self.end)();
+        }
+        if self.host.chip().fault().is_some() && !self.told_fault {
             self.told_fault = true;
             say(Kind::Fault, &format!("fault: {error}"));
-            self.looking.finish(&mut self.chip);
+            self.looking.finish(self.host.chip());
             if self.on_fault == OnFault::Ends {
                 (self.end)();
             }
@@ -256,7 +278,7 @@ impl Card {
 
     fn end_if_wanted(&mut self) {
         if self.on_fault == OnFault::Abort {
-            self.looking.finish(&mut self.chip);
+            self.looking.finish(self.host.chip());
             say_last("TILEWORK_ON_FAULT=abort: the process ends");
             (self.end)();
         }
@@ -266,12 +288,12 @@ impl Card {
     /// that is wanted.
     #[inline]
     fn tell_refused(&mut self) {
-        if self.looking.ends(&self.chip) {
-            self.looking.finish(&mut self.chip);
+        if self.looking.ends(self.host.chip()) {
+            self.looking.finish(self.host.chip());
             say_last("TILEWORK_CHECKS=error: the process ends");
             (self.end)();
         }
-        while let Some(fault) = self.chip.take_refused() {
+        while let Some(fault) = self.host.chip().take_refused() {
             self.failed("libttsim_pci_mem_wr_bytes", &ChipError::Fault(fault));
         }
     }
@@ -316,11 +338,11 @@ impl Card {
     pub fn bar_read(&mut self, call: &str, bar: Bar, offset: u64, out: &mut [u8]) {
         out.fill(0xFF);
         if self.alive() {
-            let result = self.chip.bar_read(bar, offset, out);
+            let result = self.host.read(bar, offset, out);
             self.tell_refused();
             if let Err(error) = result {
                 out.fill(0xFF);
-                self.failed(call, &error);
+                self.failed(call, &*error);
             }
         }
     }
@@ -328,10 +350,10 @@ impl Card {
     /// Writes a BAR; a wrong access is told with the words `call`.
     pub fn bar_write(&mut self, call: &str, bar: Bar, offset: u64, data: &[u8]) {
         if self.alive() {
-            let result = self.chip.bar_write(bar, offset, data);
+            let result = self.host.write(bar, offset, data);
             self.tell_refused();
             if let Err(error) = result {
-                self.failed(call, &error);
+                self.failed(call, &*error);
             }
         }
     }
@@ -344,12 +366,12 @@ impl Card {
             return None;
         }
         self.buffer.resize(len, 0);
-        let result = self.chip.bar_read(bar, offset, &mut self.buffer);
+        let result = self.host.read(bar, offset, &mut self.buffer);
         self.tell_refused();
         match result {
             Ok(()) => Some(&self.buffer),
             Err(error) => {
-                self.failed(call, &error);
+                self.failed(call, &*error);
                 None
             }
         }
@@ -382,10 +404,10 @@ impl Card {
         if !self.alive() {
             return;
         }
-        let result = self.chip.clock(u64::from(cycles));
+        let result = self.host.clock(cycles.into());
         self.tell_refused();
         if let Err(error) = result {
-            self.failed("libttsim_clock", &error);
+            self.failed("libttsim_clock", &*error);
         }
     }
 

@@ -30,6 +30,7 @@ mod board;
 pub mod card;
 mod config;
 mod environment;
+mod host;
 mod looking;
 mod messages;
 mod sources;

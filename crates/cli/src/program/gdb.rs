@@ -6,7 +6,6 @@ use crate::answer::Answer;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use std::any::Any;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilework_abi::addr::L1Addr;
 use tilework_abi::board::Board;
@@ -76,9 +75,9 @@ impl Witness for Looking {
         all
     }
 
-    fn keep(&self) -> Rc<dyn Any> {
+    fn keep(&self) -> Arc<dyn Any + Send + Sync> {
         let races = self.races.as_ref().map(|races| lock(races).clone());
-        Rc::new(Known { checks: lock(&self.checks).clone(), observer: lock(&self.observer).clone(), races })
+        Arc::new(Known { checks: lock(&self.checks).clone(), observer: lock(&self.observer).clone(), races })
     }
 
     fn put(&self, kept: &dyn Any) {

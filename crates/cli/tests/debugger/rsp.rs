@@ -35,6 +35,13 @@ impl Debugged {
         Self::start_command(command)
     }
 
+    /// Runs a shell on the card, on any free port.
+    pub(crate) fn card(script: &str) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilework"));
+        command.args(["card", "--board", "p100", "--gdb", "0", "--", "bash", "-c", script]);
+        Self::start_command(command)
+    }
+
     fn start_command(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -65,15 +72,21 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(port: u16) -> Self {
+        let (client, offered) = Self::connect_to(port);
+        for feature in ["ReverseStep+", "ReverseContinue+", "qXfer:libraries:read+", "vContSupported+"] {
+            assert!(offered.contains(feature), "{feature}: {offered}");
+        }
+        client
+    }
+
+    /// A client, and what the debugger offers.
+    pub(crate) fn connect_to(port: u16) -> (Self, String) {
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
         let mut client = Self { stream, printed: String::new() };
         let offered = client.ask("qSupported:multiprocess-;swbreak+;hwbreak+;vContSupported+");
-        for feature in ["ReverseStep+", "ReverseContinue+", "qXfer:libraries:read+", "vContSupported+"] {
-            assert!(offered.contains(feature), "{feature}: {offered}");
-        }
-        client
+        (client, offered)
     }
 
     pub(crate) fn send(&mut self, packet: &str) {
