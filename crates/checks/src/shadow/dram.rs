@@ -3,24 +3,19 @@
 use super::buffers::Found;
 use super::observer::{CheckObserver, PADDING};
 use super::report::Actor;
+use super::writers::Writers;
 use super::written::{Shadow, Sparse};
 use crate::catalogue::{Row, memory as rows};
-use crate::finding::Place;
-use crate::numbers::ByNumber;
 use crate::protocol::Issued;
 use std::sync::Arc;
 use tilework_driver::{BankNote, BufferNote, LaunchNote};
 use tilework_sim::{Cycle, PacketEvent, RequestKind};
 
-/// Bytes for which one writer is kept: the alignment of what is written to DRAM.
-const UNIT: u64 = tilework_abi::DRAM_ALIGN as u64;
-
 /// A bank of DRAM.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dram {
     written: Sparse,
-    /// Which launch has last written each unit, and who of it. Asked by number, never walked.
-    writers: ByNumber<u64, (u64, Place)>,
+    writers: Writers,
 }
 
 /// `n bytes`, or `1 byte`.
@@ -73,16 +68,9 @@ impl CheckObserver {
         dram.written.mark(packet.addr, packet.len.into(), true);
         let Some(issued) = issued.filter(|_| self.stranger.is_none()) else { return };
         let by = Actor { at, ..issued.actor.by(issued.agent()) };
-        let launch = issued.launch.number;
-        let end = packet.addr.saturating_add(packet.len.into());
-        let mut other = None;
-        for unit in packet.addr / UNIT..end.div_ceil(UNIT) {
-            let before = dram.writers.insert(unit, (launch, by.place(None)));
-            let whole = packet.addr <= unit * UNIT && (unit + 1) * UNIT <= end;
-            other = other.or(before.filter(|(number, place)| *number == launch && place.tile != by.tile && whole));
-        }
+        let other = dram.writers.write(packet.addr, packet.len.into(), issued.launch.number, by.place(None));
         // Whoever was told of something by another tile may come after it.
-        if let Some((_, place)) = other.filter(|_| self.tiles.get(by.tile).is_alone()) {
+        if let Some(place) = other.filter(|_| self.tiles.get(by.tile).is_alone()) {
             self.reports.report(&rows::PAGE_WRITTEN_TWICE, by, None, || {
                 let (len, addr) = (packet.len, packet.addr);
                 let what =

@@ -15,6 +15,7 @@ pub(crate) mod report;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tile;
+mod writers;
 pub(crate) mod written;
 
 pub use observer::CheckObserver;

@@ -35,16 +35,19 @@ pub(crate) trait Shadow {
     fn mark(&mut self, addr: u64, len: u64, written: bool) {
         let (mut at, end) = (addr, addr.saturating_add(len));
         while at < end {
-            let stop = end.min((at / WORD + 1) * WORD);
-            let bits = ones(stop - at) << (at % WORD);
             let page = self.page_mut(at / PAGE);
-            let word = &mut page[(at % PAGE / WORD) as usize];
-            if written {
-                *word |= bits
-            } else {
-                *word &= !bits
+            let page_end = end.min((at / PAGE + 1) * PAGE);
+            while at < page_end {
+                let stop = page_end.min((at / WORD + 1) * WORD);
+                let bits = ones(stop - at) << (at % WORD);
+                let word = &mut page[(at % PAGE / WORD) as usize];
+                if written {
+                    *word |= bits
+                } else {
+                    *word &= !bits
+                }
+                at = stop;
             }
-            at = stop;
         }
     }
 
@@ -60,9 +63,13 @@ pub(crate) trait Shadow {
     fn gap(&self, addr: u64, len: u64, least: u64) -> Option<(u64, u64)> {
         let (mut at, end) = (addr, addr.saturating_add(len));
         let mut gap = (at, 0);
+        let mut page = (u64::MAX, None);
         while at < end {
             let stop = end.min((at / WORD + 1) * WORD);
-            let word = self.page(at / PAGE).map_or(0, |page| page[(at % PAGE / WORD) as usize]);
+            if page.0 != at / PAGE {
+                page = (at / PAGE, self.page(at / PAGE));
+            }
+            let word = page.1.map_or(0, |page| page[(at % PAGE / WORD) as usize]);
             let span = ones(stop - at);
             match word >> (at % WORD) & span {
                 0 => gap.1 += stop - at,
