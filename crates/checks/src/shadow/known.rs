@@ -184,7 +184,13 @@ fn written(memory: &Written, page: u64) -> u64 {
 
 /// Of 64 bytes the words of which every byte has been written.
 fn whole_words(bytes: u64) -> u64 {
-    (0..16).fold(0, |all, word| all | u64::from(bytes >> (4 * word) & 0xF == 0xF) << word)
+    let pairs = bytes & bytes >> 1;
+    // The lowest bit of each four, then these bits next to each other.
+    let words = pairs & pairs >> 2 & 0x1111_1111_1111_1111;
+    let words = (words | words >> 3) & 0x0303_0303_0303_0303;
+    let words = (words | words >> 6) & 0x000F_000F_000F_000F;
+    let words = (words | words >> 12) & 0x0000_00FF_0000_00FF;
+    (words | words >> 24) & 0xFFFF
 }
 
 /// The granules of a page that lie in a range.
@@ -204,4 +210,21 @@ fn touched(page: u64, range: &Range<u64>) -> u64 {
 /// So many ones, at most 64.
 const fn ones(count: u64) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_words;
+    use tilework_rng::SplitMix64;
+
+    #[test]
+    fn words_are_whole_if_each_byte_is_written() {
+        let mut random = SplitMix64::new(3);
+        for _ in 0..1000 {
+            let bytes = random.bits() | random.bits() | random.bits();
+            let words = (0..16).fold(0, |all, word| all | u64::from(bytes >> (4 * word) & 0xF == 0xF) << word);
+            assert_eq!(whole_words(bytes), words, "{bytes:#x}");
+        }
+        assert_eq!((whole_words(u64::MAX), whole_words(0)), (0xFFFF, 0));
+    }
 }

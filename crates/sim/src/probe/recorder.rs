@@ -178,16 +178,27 @@ impl Recorder {
 
     // Accesses, of which some are left out
 
-    /// Whether nothing needs to be recorded of a load from L1: what most loads pay.
+    /// Whether nothing needs to be recorded of a load from memory: what most loads pay.
     #[inline(always)]
     pub(crate) fn skips_load(&mut self, core: Processor, addr: u32, cached: bool) -> bool {
-        self.leaves_out && addr < L1_SIZE && self.filter.skips_load(core, addr, cached)
+        self.leaves_out
+            && if addr < L1_SIZE { self.filter.skips_load(core, addr, cached) } else { self.skips_outside(core, addr) }
     }
 
-    /// Whether nothing needs to be recorded of a store to L1, likewise.
+    /// Whether nothing needs to be recorded of a store to memory, likewise.
     #[inline(always)]
     pub(crate) fn skips_store(&self, core: Processor, addr: u32) -> bool {
-        self.leaves_out && addr < L1_SIZE && self.filter.skips_store(core, addr)
+        self.leaves_out
+            && if addr < L1_SIZE { self.filter.skips_store(core, addr) } else { self.skips_outside(core, addr) }
+    }
+
+    /// Whether nothing needs to be recorded of an access to local RAM, or to a field of a request.
+    #[inline(always)]
+    fn skips_outside(&self, core: Processor, addr: u32) -> bool {
+        match addr {
+            LOCAL_BASE..NIU0_BASE => self.filter.skips_local(core, addr),
+            _ => !self.wants(Wants::FIELDS) && (NIU0_BASE..NIU_END).contains(&addr) && !is_counter(addr),
+        }
     }
 
     /// A core loads.
