@@ -9,9 +9,8 @@
 use super::clock::Stamp;
 use super::shadow::Access;
 use super::{Core, RaceObserver, Tile};
-use std::sync::Arc;
 use tilework_abi::tensix::Processor;
-use tilework_sim::{Agent, Cycle, Event, LineAccess, PacketKind, What};
+use tilework_sim::{Agent, Cycle, Event, LineAccess, PacketKind, Spot, What};
 
 /// Words of a line.
 pub(super) const WORDS: u32 = 16;
@@ -24,9 +23,11 @@ const FIRST: Agent = Agent::Niu(0);
 /// A line that is not done yet.
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
+    spot: Spot,
     core: Processor,
-    event: Event,
-    line: Arc<LineAccess>,
+    /// When its first word is accessed.
+    at: Cycle,
+    line: LineAccess,
     /// The words that are done.
     done: usize,
     /// It is done as a whole.
@@ -36,18 +37,19 @@ pub(super) struct Pending {
 impl Pending {
     /// When a word is accessed, in the order of events of a tile.
     fn when(&self, word: usize) -> (Cycle, Agent) {
-        (self.event.at + u64::from(self.line.after[word]), Agent::Core(self.core))
+        (self.at + u64::from(self.line.steps.after[word]), Agent::Core(self.core))
     }
 }
 
 impl RaceObserver {
     /// A core goes through a line.
-    pub(super) fn goes_through(&mut self, tile: usize, core: Processor, event: &Event, line: &Arc<LineAccess>) {
+    pub(super) fn goes_through(&mut self, tile: usize, core: Processor, event: &Event, line: &LineAccess) {
         let Tile { lines, is_behind, .. } = &mut self.tiles[tile];
         if !std::mem::replace(is_behind, true) {
             self.behind.push(tile);
         }
-        lines.push(Pending { core, event: event.clone(), line: Arc::clone(line), done: 0, is_whole: false });
+        let (spot, at, line) = (event.spot, event.at, line.clone());
+        lines.push(Pending { spot, core, at, line, done: 0, is_whole: false });
     }
 
     /// Whether an event of a tile may change, or ask for, anything of its cores or its L1.
@@ -84,18 +86,23 @@ impl RaceObserver {
             (next.1.when(next.1.done) < before).then_some(next.0)
         };
         while let Some(place) = next(&lines) {
-            let Pending { core, is_whole, done: word, .. } = lines[place];
-            let (now, line) = (lines[place].when(word), Arc::clone(&lines[place].line));
-            let event = line.event(&lines[place].event, word);
-            // Lines that are done as a whole are ahead of this word.
+            let Pending { spot, core, at, is_whole, done: word, .. } = lines[place];
+            let now = lines[place].when(word);
+            if is_whole {
+                // Other lines that are done as a whole are ahead of this one.
+                let ahead = stored_after(&lines, core, now);
+                lines[place].done = WORDS as usize;
+                self.tiles[tile].cores[core.index()].put_back(ahead);
+                self.do_whole(tile, core, at, &lines[place].line);
+                self.tiles[tile].cores[core.index()].put_forward(ahead);
+                continue;
+            }
+            let event = lines[place].line.event((spot, core), at, word);
             let ahead = Processor::ALL.map(|core| stored_after(&lines, core, now));
-            lines[place].done = if is_whole { WORDS as usize } else { word + 1 };
+            lines[place].done = word + 1;
             let cores = &mut self.tiles[tile].cores;
             cores.iter_mut().zip(ahead).for_each(|(core, ahead)| core.put_back(ahead));
-            match is_whole {
-                true => self.do_whole(tile, core, now.0, &line),
-                false => self.core(tile, core, &event, &event.what),
-            }
+            self.core(tile, core, &event, &event.what);
             let cores = &mut self.tiles[tile].cores;
             cores.iter_mut().zip(ahead).for_each(|(core, ahead)| core.put_forward(ahead));
         }
@@ -124,7 +131,7 @@ impl RaceObserver {
             let is_over = line.done == 0 && line.when(LAST) < before;
             line.is_whole = is_over
                 && (line.line.stores || !earlier.iter().any(stored))
-                && self.may_be_whole(tile, line.core, line.event.at, &line.line);
+                && self.may_be_whole(tile, line.core, line.at, &line.line);
         }
         for place in 0..lines.len() {
             let line = &lines[place];
@@ -148,7 +155,7 @@ impl RaceObserver {
             let arrives = asks && l1.may_be_of(line.addr.into(), core.stores.part);
             // Of a stranger's first load behind a fence more is known.
             let looks = core.fenced && !self.has_launches;
-            if looks || core.last_load == (line.pcs[0], line.addr) || arrives {
+            if looks || core.last_load == (line.steps.pcs[0], line.addr) || arrives {
                 return false;
             }
         }
@@ -156,15 +163,15 @@ impl RaceObserver {
     }
 
     /// Does a line that may be done as a whole.
-    fn do_whole(&mut self, tile: usize, by: Processor, at: Cycle, line: &Arc<LineAccess>) {
+    fn do_whole(&mut self, tile: usize, by: Processor, at: Cycle, line: &LineAccess) {
         let Tile { cores, l1, .. } = &mut self.tiles[tile];
         let core = &mut cores[by.index()];
-        l1.goes_through(first(core, by, at, line), line);
+        l1.goes_through(first(core, by, at, line), line.clone());
         if line.stores {
             return core.put_forward(WORDS);
         }
         core.fenced = false;
-        core.last_load = (line.pcs[LAST], line.addr + 4 * (WORDS - 1));
+        core.last_load = (line.steps.pcs[LAST], line.addr + 4 * (WORDS - 1));
         if line.cached != u16::MAX {
             core.arrived = core.arrived.max(core.emitted);
         }
@@ -190,7 +197,7 @@ fn first(core: &Core, by: Processor, at: Cycle, line: &LineAccess) -> Access {
     let stores = Stamp { count: core.stores.count + 1, ..core.stores };
     Access {
         stamp: if line.stores { stores } else { core.access() },
-        pc: line.pcs[0],
+        pc: line.steps.pcs[0],
         by: by.index() as u8,
         small: true,
         started: core.own.count + 1,
@@ -201,7 +208,7 @@ fn first(core: &Core, by: Processor, at: Cycle, line: &LineAccess) -> Access {
 
 /// How many words that are done a core has stored only later.
 fn stored_after(lines: &[Pending], core: Processor, now: (Cycle, Agent)) -> u32 {
-    let of = lines.iter().filter(|line| line.core == core && line.line.stores && line.is_whole);
+    let of = lines.iter().filter(|line| line.is_whole && line.line.stores && line.core == core);
     let done = of.filter(|line| line.done == WORDS as usize && line.when(LAST) > now);
     done.map(|line| (0..WORDS as usize).filter(|&word| line.when(word) > now).count() as u32).sum()
 }
@@ -210,10 +217,11 @@ fn stored_after(lines: &[Pending], core: Processor, now: (Cycle, Agent)) -> u32 
 mod tests {
     use super::*;
     use crate::{Checks, Policy, Word};
+    use std::sync::Arc;
     use tilework_abi::board::Board;
     use tilework_abi::noc::NocXy;
     use tilework_rng::SplitMix64;
-    use tilework_sim::{Observer, Spot};
+    use tilework_sim::{LineSteps, Observer};
 
     const CORES: [Processor; 3] = [Processor::Brisc, Processor::Ncrisc, Processor::Trisc0];
     /// Lines of data, and words that may be flags.
@@ -267,13 +275,13 @@ mod tests {
             let of: Vec<&Event> =
                 events.iter().filter(|event| matches!(event.what, What::Store { .. }) == stores).collect();
             let Some(first) = of.first() else { continue };
-            let mut line = LineAccess { stores, ..LineAccess::default() };
+            let (mut line, mut steps) = (LineAccess { stores, ..LineAccess::default() }, LineSteps::default());
             for (word, event) in of.iter().enumerate() {
-                line.after[word] = (event.at - first.at) as u32;
-                line.pcs[word] = event.pc;
+                steps.after[word] = (event.at - first.at) as u32;
+                steps.pcs[word] = event.pc;
                 let is_store = |other: &&Event| matches!(other.what, What::Store { .. });
                 let since = events.iter().filter(is_store).filter(|other| (first.at..event.at).contains(&other.at));
-                line.stored[word] = if stores { 0 } else { since.count() as u32 };
+                steps.stored[word] = if stores { 0 } else { since.count() as u32 };
                 match event.what {
                     What::Load { addr, cached, .. } => {
                         line.addr = addr & !63;
@@ -283,7 +291,8 @@ mod tests {
                     _ => unreachable!(),
                 }
             }
-            told.push(Event { what: What::Line(Arc::new(line)), ..(*first).clone() });
+            line.steps = Arc::new(steps);
+            told.push(Event { what: What::Line(line), ..(*first).clone() });
         }
         told
     }

@@ -6,7 +6,6 @@
 
 use super::clock::{Part, Stamp};
 use crate::numbers::ByNumber;
-use std::sync::Arc;
 use tilework_sim::LineAccess;
 
 /// Bytes of a line, of a word, of a page.
@@ -111,8 +110,8 @@ struct Line {
     divided: u16,
     /// A core has stored, and has loaded since, all words one after the other: `whole` has its
     /// accesses to the first one.
-    stored: Option<Arc<LineAccess>>,
-    loaded: Option<Arc<LineAccess>>,
+    stored: Option<LineAccess>,
+    loaded: Option<LineAccess>,
     /// Each word for itself. They stay when they do not count any more: most lines are divided
     /// again and again.
     words: Option<Box<[Cell; WORDS]>>,
@@ -127,8 +126,8 @@ impl Line {
         if *divided >> word & 1 == 0 {
             *divided |= 1 << word;
             cell.clone_from(whole);
-            of_word(&mut cell.write, stored.as_deref(), word);
-            of_word(&mut cell.read, loaded.as_deref(), word);
+            of_word(&mut cell.write, stored.as_ref(), word);
+            of_word(&mut cell.read, loaded.as_ref(), word);
         }
         cell
     }
@@ -139,7 +138,7 @@ impl Line {
             return words[word].write;
         }
         let mut write = self.whole.write;
-        of_word(&mut write, self.stored.as_deref(), word);
+        of_word(&mut write, self.stored.as_ref(), word);
         write
     }
 
@@ -149,8 +148,8 @@ impl Line {
         if self.stored.is_none() && self.loaded.is_none() {
             return;
         }
-        let last = |mut access: Access, line: &Option<Arc<LineAccess>>| {
-            of_word(&mut access, line.as_deref(), WORDS - 1);
+        let last = |mut access: Access, line: &Option<LineAccess>| {
+            of_word(&mut access, line.as_ref(), WORDS - 1);
             access.stamp
         };
         if !ordered(last(self.whole.write, &self.stored)) || !ordered(last(self.whole.read, &self.loaded)) {
@@ -175,14 +174,14 @@ impl Line {
     }
 
     /// They have been.
-    fn goes_through(&mut self, access: Access, line: &Arc<LineAccess>) {
+    fn goes_through(&mut self, access: Access, line: LineAccess) {
         let access = Access { mask: ALL, ..access };
         if line.stores {
-            (self.divided, self.stored, self.loaded) = (0, Some(Arc::clone(line)), None);
+            (self.divided, self.stored, self.loaded) = (0, Some(line), None);
             self.whole = Cell { write: access, ..Cell::default() };
         } else {
             self.whole.read = access;
-            self.loaded = Some(Arc::clone(line));
+            self.loaded = Some(line);
         }
     }
 
@@ -297,7 +296,7 @@ impl Shadow {
 
     /// Records that a core has gone through a line, as it may. Each store has the stamp that
     /// follows that of the word before.
-    pub(super) fn goes_through(&mut self, access: Access, line: &Arc<LineAccess>) {
+    pub(super) fn goes_through(&mut self, access: Access, line: LineAccess) {
         self.line(line.addr.into()).goes_through(access, line);
     }
 
@@ -363,11 +362,11 @@ fn in_word(addr: u64, len: u64) -> Option<u8> {
 fn of_word(access: &mut Access, line: Option<&LineAccess>, word: usize) {
     let Some(line) = line else { return };
     // Each store has a count.
-    let stores = if line.stores { word as u32 } else { line.stored[word] };
+    let stores = if line.stores { word as u32 } else { line.steps.stored[word] };
     access.stamp.count += stores;
     access.started += stores;
-    access.at += u64::from(line.after[word]);
-    access.pc = line.pcs[word];
+    access.at += u64::from(line.steps.after[word]);
+    access.pc = line.steps.pcs[word];
 }
 
 fn new_page() -> Page {

@@ -3,7 +3,6 @@
 use super::{LineAccess, PcCount};
 use crate::Cycle;
 use std::fmt;
-use std::sync::Arc;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 
@@ -195,7 +194,7 @@ pub enum What {
     /// A core loads or stores all words of a line of L1 one after the other, from the event's cycle
     /// on: accesses that are known, for observers that take them so
     /// ([`Observer::takes_lines`](super::Observer::takes_lines)).
-    Line(Arc<LineAccess>),
+    Line(LineAccess),
     /// A core does an atomic operation on a word of L1 (`ACCESSES`).
     Atomic {
         /// The address.

@@ -18,7 +18,8 @@ const WORD: u32 = 4;
 const LINE: u32 = WORDS as u32 * WORD;
 
 /// All words of a line of 64 bytes of L1, which one core has loaded or stored one after the other.
-/// Of the same core nothing else was recorded meanwhile but other lines.
+/// Of the same core nothing else was recorded meanwhile but other lines. What values they have is
+/// not told.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LineAccess {
     /// They are stored, otherwise loaded.
@@ -27,29 +28,41 @@ pub struct LineAccess {
     pub addr: u32,
     /// Which words were read from the core's own copy, a bit each.
     pub cached: u16,
-    /// How many cycles after the event each was accessed.
+    /// How the core goes through the line: mostly as through the one before, so they share it.
+    pub steps: Arc<LineSteps>,
+}
+
+/// How a core goes through a line.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LineSteps {
+    /// How many cycles after the event each word was accessed.
     pub after: [u32; WORDS],
     /// The instructions.
     pub pcs: [u32; WORDS],
-    /// The values.
-    pub values: [u32; WORDS],
     /// Of loads: how many words of lines the core has stored since the first one.
     pub stored: [u32; WORDS],
 }
 
 impl LineAccess {
-    /// What was done to word `word`: a load or a store.
+    /// What was done to word `word`: a load or a store, with zero for its value.
     pub fn what(&self, word: usize) -> What {
-        let (addr, value) = (self.addr + WORD * word as u32, self.values[word]);
-        match self.stores {
-            true => What::Store { addr, bytes: 4, value },
-            false => What::Load { addr, bytes: 4, value, cached: self.cached >> word & 1 != 0 },
-        }
+        let addr = self.addr + WORD * word as u32;
+        what(self.stores, self.cached >> word & 1 != 0, addr, 0)
     }
 
-    /// The access to word `word` as an event of its own, of a line that was told by `event`.
-    pub fn event(&self, event: &Event, word: usize) -> Event {
-        Event { at: event.at + u64::from(self.after[word]), pc: self.pcs[word], what: self.what(word), ..*event }
+    /// The access of `core` to word `word` as an event of its own, of a line of tile `spot` that was
+    /// told for cycle `at`.
+    pub fn event(&self, (spot, core): (Spot, Processor), at: Cycle, word: usize) -> Event {
+        let LineSteps { after, pcs, .. } = &*self.steps;
+        let at = at + u64::from(after[word]);
+        Event { at, spot, agent: Agent::Core(core), pc: pcs[word], known: true, what: self.what(word) }
+    }
+}
+
+fn what(stores: bool, cached: bool, addr: u32, value: u32) -> What {
+    match stores {
+        true => What::Store { addr, bytes: 4, value },
+        false => What::Load { addr, bytes: 4, value, cached },
     }
 }
 
@@ -61,29 +74,41 @@ struct Open {
     words: usize,
     /// How many words of lines the core had stored.
     stored: u32,
-    line: LineAccess,
+    stores: bool,
+    addr: u32,
+    cached: u16,
+    steps: LineSteps,
+    values: [u32; WORDS],
+    /// How the core has gone through the last line.
+    last: Arc<LineSteps>,
 }
 
 impl Open {
     fn has(&self, addr: u32) -> bool {
-        addr.checked_sub(self.line.addr).is_some_and(|offset| offset < WORD * self.words as u32)
+        addr.checked_sub(self.addr).is_some_and(|offset| offset < WORD * self.words as u32)
     }
 
     fn continues(&self, at: Cycle, addr: u32) -> bool {
-        self.words != 0 && addr == self.line.addr + WORD * self.words as u32 && u32::try_from(at - self.first).is_ok()
+        self.words != 0 && addr == self.addr + WORD * self.words as u32 && u32::try_from(at - self.first).is_ok()
     }
 
     /// Tells it: as a whole if it is complete.
     fn close(&mut self, (spot, agent): (Spot, Agent), events: &mut Vec<Event>) {
         let words = std::mem::take(&mut self.words);
+        let Self { first, stores, addr, cached, steps, values, last, .. } = self;
         let told = |at, pc, what| Event { at, spot, agent, pc, known: true, what };
         if words == WORDS {
-            events.push(told(self.first, self.line.pcs[0], What::Line(Arc::new(self.line.clone()))));
+            if **last != *steps {
+                *last = Arc::new(steps.clone());
+            }
+            let line = LineAccess { stores: *stores, addr: *addr, cached: *cached, steps: Arc::clone(last) };
+            events.push(told(*first, steps.pcs[0], What::Line(line)));
             return;
         }
-        for word in 0..words {
-            let at = self.first + u64::from(self.line.after[word]);
-            events.push(told(at, self.line.pcs[word], self.line.what(word)));
+        for (word, &value) in values.iter().enumerate().take(words) {
+            let (at, addr) = (*first + u64::from(steps.after[word]), *addr + WORD * word as u32);
+            let what = what(*stores, *cached >> word & 1 != 0, addr, value);
+            events.push(told(at, steps.pcs[word], what));
         }
     }
 }
@@ -134,15 +159,15 @@ impl Lines {
                 return false;
             }
             (own.first, own.stored) = (at, *stored);
-            (own.line.stores, own.line.addr, own.line.cached) = (stores, addr, 0);
+            (own.stores, own.addr, own.cached) = (stores, addr, 0);
         }
         let word = own.words;
-        own.line.cached |= u16::from(cached) << word;
+        own.cached |= u16::from(cached) << word;
         // Checked when it continues.
-        own.line.after[word] = (at - own.first) as u32;
-        own.line.pcs[word] = pc;
-        own.line.values[word] = value;
-        own.line.stored[word] = if stores { 0 } else { stored.wrapping_sub(own.stored) };
+        own.steps.after[word] = (at - own.first) as u32;
+        own.steps.pcs[word] = pc;
+        own.values[word] = value;
+        own.steps.stored[word] = if stores { 0 } else { stored.wrapping_sub(own.stored) };
         *stored = stored.wrapping_add(u32::from(stores));
         own.words += 1;
         if own.words == WORDS {
@@ -198,7 +223,7 @@ mod tests {
             match &event.what {
                 What::Line(line) => {
                     whole += 1;
-                    all.extend((0..WORDS).map(|word| line.event(event, word)));
+                    all.extend((0..WORDS).map(|word| line.event((spot, CORE), event.at, word)));
                 }
                 _ => all.push(event.clone()),
             }
@@ -210,7 +235,19 @@ mod tests {
 
     /// The accesses as they were, and so many lines.
     fn check(accesses: &[What], lines: usize) {
-        let (all, whole) = told(accesses);
+        let (mut all, whole) = told(accesses);
+        // The values of lines are not told.
+        for ((_, told), what) in all.iter_mut().zip(accesses) {
+            match (told, what) {
+                (What::Load { value: told @ 0, .. }, What::Load { value, .. })
+                | (What::Store { value: told @ 0, .. }, What::Store { value, .. })
+                    if whole > 0 =>
+                {
+                    *told = *value;
+                }
+                _ => {}
+            }
+        }
         assert_eq!(all, (100..).zip(accesses.iter().cloned()).collect::<Vec<_>>());
         assert_eq!(whole, lines);
     }

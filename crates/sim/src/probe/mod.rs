@@ -24,7 +24,7 @@ pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, Reque
 pub use filter::Known;
 pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
-pub use lines::LineAccess;
+pub use lines::{LineAccess, LineSteps};
 pub(crate) use packets::Packets;
 pub(crate) use recorder::{Loaded, Recorder, Stored};
 
