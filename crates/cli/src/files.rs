@@ -152,6 +152,9 @@ pub struct Growing {
     temporary: Temporary,
 }
 
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 18;
+
 impl Growing {
     /// Begins a file that will be `path`.
     pub fn begin(path: &Path) -> Outcome<Self> {
@@ -163,7 +166,7 @@ impl Growing {
     /// What writes into it.
     pub fn writer(&self) -> Outcome<Box<dyn Write + Send>> {
         let file = self.temporary.file.try_clone().map_err(|e| not_written(&self.path, &e))?;
-        Ok(Box::new(std::io::BufWriter::new(file)))
+        Ok(Box::new(std::io::BufWriter::with_capacity(BUFFER, file)))
     }
 
     /// Gives the file its name. The writer has been flushed.

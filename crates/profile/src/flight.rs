@@ -1,9 +1,8 @@
 //! Requests in flight: when all of one has arrived.
 
-use std::collections::BTreeMap;
-
+use crate::tables::ByRequest;
 use tilework_abi::noc::NocXy;
-use tilework_sim::{PacketEvent, PacketKind, Request, RequestId, RequestKind};
+use tilework_sim::{PacketEvent, PacketKind, Request, RequestKind};
 
 /// A request that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +20,7 @@ struct Open {
 
 /// All requests of cores that are under way.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flight(BTreeMap<RequestId, Open>);
+pub(crate) struct Flight(ByRequest<Open>);
 
 impl Flight {
     /// A core of a tile starts a request.
@@ -34,7 +33,7 @@ impl Flight {
 
     /// A packet has arrived. Returns the tile of its request, if that is the last one of it.
     pub(crate) fn arrives(&mut self, packet: &PacketEvent) -> Option<NocXy> {
-        let open = self.0.get_mut(&packet.id)?;
+        let open = self.0.get_mut(packet.id)?;
         let bytes = u64::from(packet.len.max(1));
         match packet.kind {
             PacketKind::ReadResponse if open.kind == RequestKind::Read => open.arrived += bytes,
@@ -51,7 +50,7 @@ impl Flight {
         let whole = open.kind == RequestKind::Atomic || open.arrived >= open.needed;
         let tile = open.tile;
         (whole && answers).then(|| {
-            self.0.remove(&packet.id);
+            self.0.remove(packet.id);
             tile
         })
     }

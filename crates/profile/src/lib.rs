@@ -19,6 +19,7 @@ mod options;
 mod picture;
 mod profile;
 mod report;
+mod tables;
 mod timeline;
 mod tracker;
 mod why;

@@ -6,10 +6,11 @@
 //! track with what arrives there, to which arrows lead from the requests, and a counter of requests
 //! that have not been answered. Tracks appear with their first event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
+use crate::tables::{ByRequest, ByTile};
 use crate::{Activity, Command, Kernel, Listener, Place, Why};
 use tilework_abi::addr::Cycle;
 use tilework_abi::board::AICLK_MHZ;
@@ -47,9 +48,11 @@ pub struct ChipTimeline<W> {
     stream: Option<Stream<W>>,
     failure: Option<TimelineError>,
     choice: Choice,
-    tiles: BTreeMap<NocXy, TileTracks>,
+    tiles: ByTile<TileTracks>,
     ends: BTreeMap<Spot, EndTracks>,
-    requests: BTreeMap<RequestId, InFlight>,
+    requests: ByRequest<InFlight>,
+    /// The names of what requests go to. Asked by place, never walked.
+    remotes: HashMap<Spot, Box<str>>,
     /// Launches: the track of each queue.
     launches: BTreeMap<Option<u8>, Track>,
 }
@@ -94,9 +97,10 @@ impl<W: Write + Send> ChipTimeline<W> {
             stream: Some(stream),
             failure: None,
             choice,
-            tiles: BTreeMap::new(),
+            tiles: ByTile::default(),
             ends: BTreeMap::new(),
-            requests: BTreeMap::new(),
+            requests: ByRequest::default(),
+            remotes: HashMap::new(),
             launches: BTreeMap::new(),
         }
     }
@@ -152,9 +156,9 @@ impl<W: Write + Send> ChipTimeline<W> {
         if !self.choice.has(tile) {
             return None;
         }
-        if !self.tiles.contains_key(&tile) {
+        if self.tiles.get(tile).is_none() {
             let root = self.with(|stream| stream.track(&format!("tile {tile}"), None))?;
-            let tracks = TileTracks {
+            self.tiles.get_or_insert_with(tile, || TileTracks {
                 root,
                 cores: [None; 5],
                 units: BTreeMap::new(),
@@ -163,10 +167,9 @@ impl<W: Write + Send> ChipTimeline<W> {
                 levels: BTreeMap::new(),
                 queue: None,
                 commands: BTreeMap::new(),
-            };
-            self.tiles.insert(tile, tracks);
+            });
         }
-        self.tiles.get_mut(&tile)
+        self.tiles.get_mut(tile)
     }
 
     fn core(&mut self, place: Place) -> Option<Track> {
@@ -247,17 +250,18 @@ impl<W: Write + Send> ChipTimeline<W> {
             RequestKind::Atomic => "atomic",
         };
         let Some(arrow) = self.with(|stream| Ok(stream.arrow())) else { return };
-        let remote = request.remote.to_string();
+        let Self { stream: Some(stream), remotes, .. } = self else { return };
+        let remote = remotes.entry(request.remote).or_insert_with(|| request.remote.to_string().into());
         let args = [
             ("bytes", Value::U64(request.len)),
             ("core", Value::Str(place.core.name())),
-            ("remote", Value::Str(&remote)),
+            ("remote", Value::Str(remote)),
             ("remote address", Value::U64(request.remote_addr)),
             ("local address", Value::U64(request.local_addr)),
             ("receivers", Value::U64(request.receivers.into())),
             ("transaction id", Value::U64(request.trid.into())),
         ];
-        self.begin(track, at, &Label { name: what, args: &args, from: Some(arrow), to: None });
+        stream.begin(track, at, &Label { name: what, args: &args, from: Some(arrow), to: None });
         self.requests.insert(request.id, InFlight { tile: place.tile, noc, lane, arrow, what });
     }
 
@@ -276,8 +280,8 @@ impl<W: Write + Send> ChipTimeline<W> {
     }
 
     fn request_ends(&mut self, at: Cycle, id: RequestId) {
-        let Some(InFlight { tile, noc, lane, .. }) = self.requests.remove(&id) else { return };
-        let lane = self.tiles.get_mut(&tile).and_then(|tracks| tracks.lanes[noc].get_mut(lane));
+        let Some(InFlight { tile, noc, lane, .. }) = self.requests.remove(id) else { return };
+        let lane = self.tiles.get_mut(tile).and_then(|tracks| tracks.lanes[noc].get_mut(lane));
         if let Some((track, taken)) = lane {
             *taken = false;
             let track = *track;
@@ -287,7 +291,7 @@ impl<W: Write + Send> ChipTimeline<W> {
 
     /// A request of a shown tile arrives at its other end, or its answer leaves there.
     fn packet(&mut self, at: Cycle, spot: Spot, leaves: bool, packet: &PacketEvent) {
-        let Some(request) = self.requests.get(&packet.id) else { return };
+        let Some(request) = self.requests.get(packet.id) else { return };
         let (arrow, what) = (request.arrow, request.what);
         let is_request =
             matches!(packet.kind, PacketKind::ReadRequest | PacketKind::WriteRequest | PacketKind::AtomicRequest);
@@ -353,7 +357,7 @@ impl<W: Write + Send> ChipTimeline<W> {
             let Some(tracks) = self.tile(tile) else { return };
             tracks.units.insert(unit, Working { track, span: None });
         }
-        let Some(working) = self.tiles.get_mut(&tile).and_then(|tracks| tracks.units.get_mut(&unit)) else { return };
+        let Some(working) = self.tiles.get_mut(tile).and_then(|tracks| tracks.units.get_mut(&unit)) else { return };
         match &mut working.span {
             Some((from, end, last)) if at <= end.saturating_add(PAUSE) && at.saturating_sub(*from) < LONGEST => {
                 (*end, *last) = (until.max(*end), thread);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::activity::{Activity, Kernel, Listener, Place};
 use crate::commands::Commands;
 use crate::flight::Flight;
+use crate::tables::ByTile;
 use crate::why::{Scene, counter};
 use crate::{ChipTimeline, Picture, Profile, Why};
 use tilework_abi::addr::{Cycle, L1Addr};
@@ -46,7 +47,7 @@ pub struct Tracker {
     pub listeners: Listeners,
     map: MemoryMap,
     wants: Wants,
-    tiles: BTreeMap<NocXy, Tile>,
+    tiles: ByTile<Tile>,
     flight: Flight,
     /// Commands of the queues, for a timeline.
     commands: Option<Commands>,
@@ -84,7 +85,7 @@ impl Tracker {
         let wanted = listeners.each().fold(Wants::NOTHING, |all, listener| all | listener.wants());
         let wants = wanted | Wants::CORES | Wants::NOC | Wants::REGISTERS;
         let commands = listeners.timeline.is_some().then(Commands::default);
-        Self { listeners, map, wants, tiles: BTreeMap::new(), flight: Flight::default(), commands }
+        Self { listeners, map, wants, tiles: ByTile::default(), flight: Flight::default(), commands }
     }
 
     fn tell(&mut self, at: Cycle, activity: &Activity<'_>) {
@@ -92,7 +93,7 @@ impl Tracker {
     }
 
     fn tile(&mut self, xy: NocXy) -> &mut Tile {
-        self.tiles.entry(xy).or_default()
+        self.tiles.get_or_insert_with(xy, Tile::default)
     }
 
     // Kernels
@@ -112,7 +113,7 @@ impl Tracker {
 
     /// The kernel of a core in the launch of its tile.
     fn kernel_of(&self, place: Place) -> Option<Arc<Kernel>> {
-        let launch = self.tiles.get(&place.tile)?.launch.as_ref()?;
+        let launch = self.tiles.get(place.tile)?.launch.as_ref()?;
         let role = launch.roles.iter().find(|role| role.cores.contains(&place.tile));
         let code = role.and_then(|role| role.kernels.iter().find(|code| code.processor == place.core));
         Some(Arc::new(Kernel {
@@ -148,7 +149,7 @@ impl Tracker {
     // Waits
 
     fn wait(&mut self, at: Cycle, place: Place, pc: u32, why: impl FnOnce(&Scene<'_>) -> Why) {
-        let Some(tile) = self.tiles.get(&place.tile) else { return };
+        let Some(tile) = self.tiles.get(place.tile) else { return };
         let scene = Scene { map: &self.map, launch: tile.launch.as_deref(), queue: tile.queue, core: place.core };
         let why = why(&scene);
         let Some((kernel, _)) = tile.cores[place.core.index()].kernel.clone() else { return };
@@ -172,7 +173,7 @@ impl Tracker {
     fn resumed(&mut self, at: Cycle, place: Place) {
         self.tile(place.tile).cores[place.core.index()].stopped = false;
         self.end_wait(at, place);
-        if place.core == Processor::Brisc && self.tiles.get(&place.tile).is_some_and(|tile| tile.go) {
+        if place.core == Processor::Brisc && self.tiles.get(place.tile).is_some_and(|tile| tile.go) {
             self.launched(at, place.tile);
         }
     }
@@ -186,7 +187,7 @@ impl Tracker {
         }
         let Some(core) = core else { return };
         let place = Place { tile, core };
-        if self.tiles.get(&tile).is_some_and(|tile| tile.queue) {
+        if self.tiles.get(tile).is_some_and(|tile| tile.queue) {
             return self.stored_of_queue(at, place, addr, value);
         }
         let (sync_base, go) = (self.map.subordinate_sync().get(), self.map.go.get());
@@ -278,7 +279,7 @@ impl Tracker {
     fn written(&mut self, at: Cycle, tile: NocXy, packet: &PacketEvent) {
         let Some(addr) = u32::try_from(packet.addr).ok().filter(|&addr| addr < L1_SIZE) else { return };
         let go = self.map.go.get();
-        let Some(state) = self.tiles.get_mut(&tile) else { return };
+        let Some(state) = self.tiles.get_mut(tile) else { return };
         if state.queue && PREFETCH_Q.contains(L1Addr::new(addr)) {
             // The host clears the whole queue with longer ones before it starts.
             if packet.len == PREFETCH_Q_ENTRY_SIZE {
@@ -300,10 +301,10 @@ impl Tracker {
     /// A request of a command queue's core may be a go signal.
     fn sends_go(&mut self, at: Cycle, place: Place, request: &Request) {
         let go = u64::from(self.map.go.get());
-        let is_queue = self.tiles.get(&place.tile).is_some_and(|tile| tile.queue);
+        let is_queue = self.tiles.get(place.tile).is_some_and(|tile| tile.queue);
         if let (Spot::Tensix(to), true) = (request.remote, is_queue)
             && (go..go + u64::from(4 * GO_ENTRIES)).contains(&request.remote_addr)
-            && let Some(launch) = self.tiles.get(&to).and_then(|tile| tile.announced.front().cloned())
+            && let Some(launch) = self.tiles.get(to).and_then(|tile| tile.announced.front().cloned())
         {
             self.tell(at, &Activity::Go(place, &launch));
         }
@@ -329,12 +330,12 @@ impl Tracker {
             What::Request(request) => {
                 self.sends_go(at, place, request);
                 self.flight.start(place.tile, request);
-                let kernel = self.tiles.get(&place.tile).and_then(|tile| tile.cores[place.core.index()].kernel.clone());
+                let kernel = self.tiles.get(place.tile).and_then(|tile| tile.cores[place.core.index()].kernel.clone());
                 let kernel = kernel.map(|(kernel, _)| kernel);
                 self.tell(at, &Activity::RequestStarts(place, kernel.as_ref(), request));
             }
             What::Counted(counts) => {
-                let kernel = self.tiles.get(&place.tile).and_then(|tile| tile.cores[place.core.index()].kernel.clone());
+                let kernel = self.tiles.get(place.tile).and_then(|tile| tile.cores[place.core.index()].kernel.clone());
                 let kernel = kernel.map(|(kernel, _)| kernel);
                 self.tell(at, &Activity::Counted(place, kernel.as_ref(), counts));
             }

@@ -49,10 +49,6 @@ pub(crate) fn write(timeline: &Timeline, marks: &[Mark], out: &mut impl Write) -
 pub(crate) struct Packets {
     buffer: Message,
     interner: Interner,
-    /// What is written of an event: its packet, the event in it, an argument of that.
-    packet: Message,
-    event: Message,
-    part: Message,
 }
 
 impl Packets {
@@ -93,20 +89,17 @@ impl Packets {
         track: u32,
         told: &Told<'_>,
     ) -> io::Result<()> {
-        let Self { buffer, interner, packet, event, part } = self;
-        for message in [&mut *packet, event, part] {
-            message.0.clear();
-        }
-        interner.event(names, track, told, event, part);
-        packet.number(wire::TIMESTAMP, at);
-        packet.number(wire::SEQUENCE_ID, SEQUENCE.into());
-        packet.message(wire::TRACK_EVENT, &event.0);
-        if let Some(new) = interner.new.take() {
-            packet.message(wire::INTERNED_DATA, &new.encode_to_vec());
-        }
-        packet.number(wire::SEQUENCE_FLAGS, SEQ_NEEDS_INCREMENTAL_STATE.into());
+        let Self { buffer, interner } = self;
         buffer.0.clear();
-        buffer.message(PACKET, &packet.0);
+        buffer.nested(PACKET, |packet| {
+            packet.number(wire::TIMESTAMP, at);
+            packet.number(wire::SEQUENCE_ID, SEQUENCE.into());
+            packet.nested(wire::TRACK_EVENT, |event| interner.event(names, track, told, event));
+            if let Some(new) = interner.new.take() {
+                packet.message(wire::INTERNED_DATA, &new.encode_to_vec());
+            }
+            packet.number(wire::SEQUENCE_FLAGS, SEQ_NEEDS_INCREMENTAL_STATE.into());
+        });
         out.write_all(&buffer.0)
     }
 }
@@ -144,8 +137,8 @@ struct Interner {
 }
 
 impl Interner {
-    /// Writes an event; `part` is empty, as it is afterwards.
-    fn event(&mut self, names: &Names, track: u32, told: &Told<'_>, event: &mut Message, part: &mut Message) {
+    /// Writes an event.
+    fn event(&mut self, names: &Names, track: u32, told: &Told<'_>, event: &mut Message) {
         let (kind, named) = match told {
             Told::End => (Type::SliceEnd, None),
             Told::Start(named) => (Type::SliceBegin, Some(named)),
@@ -153,16 +146,16 @@ impl Interner {
             Told::Count(_) => (Type::Counter, None),
         };
         for arg in named.iter().flat_map(|named| named.args) {
-            part.number(annotation::NAME_IID, self.key(names, arg.key));
-            match arg.value {
-                Kept::U64(v) => part.number(annotation::UINT, v),
-                Kept::I64(v) => part.number(annotation::INT, v.cast_unsigned()),
-                Kept::F64(v) => part.fixed(annotation::DOUBLE, v.to_bits()),
-                Kept::Bool(v) => part.number(annotation::BOOL, v.into()),
-                Kept::Str(v) => part.number(annotation::STRING_IID, self.string(names, v)),
-            }
-            event.message(wire::event::DEBUG_ANNOTATIONS, &part.0);
-            part.0.clear();
+            event.nested(wire::event::DEBUG_ANNOTATIONS, |part| {
+                part.number(annotation::NAME_IID, self.key(names, arg.key));
+                match arg.value {
+                    Kept::U64(v) => part.number(annotation::UINT, v),
+                    Kept::I64(v) => part.number(annotation::INT, v.cast_unsigned()),
+                    Kept::F64(v) => part.fixed(annotation::DOUBLE, v.to_bits()),
+                    Kept::Bool(v) => part.number(annotation::BOOL, v.into()),
+                    Kept::Str(v) => part.number(annotation::STRING_IID, self.string(names, v)),
+                }
+            });
         }
         event.number(wire::event::TYPE, kind as u64);
         if let Some(named) = named {

@@ -44,6 +44,8 @@ pub struct Stream<W> {
     packets: perfetto::Packets,
     /// In the order of their coming, behind those that were left when they were last put in order.
     pending: Vec<Item>,
+    /// Their arguments.
+    args: Vec<Arg>,
     /// With so many they are put in order: not again and again for the sake of a few.
     limit: usize,
     /// Events so far, for the order of those of one time.
@@ -61,7 +63,7 @@ struct State {
     /// The name of the track with those of its ancestors, for the text format.
     path: String,
     /// Slices that are open, and were begun before the window.
-    before: Vec<Item>,
+    before: Vec<(Item, Box<[Arg]>)>,
     /// The last value before the window.
     value: Option<Item>,
     /// Slices that are open and have been written, or will be.
@@ -90,7 +92,8 @@ enum Kind {
 #[derive(Clone, Debug)]
 struct Details {
     name: Name,
-    args: Box<[Arg]>,
+    /// Which of the arguments of all that waits.
+    args: Range<u32>,
     /// The first so many.
     arrows: ([ArrowEnd; 2], u8),
 }
@@ -120,6 +123,7 @@ impl<W: Write> Stream<W> {
             states: Vec::new(),
             packets,
             pending: Vec::new(),
+            args: Vec::new(),
             limit: PENDING,
             sequence: 0,
             arrows: 0,
@@ -216,7 +220,9 @@ impl<W: Write> Stream<W> {
     }
 
     fn details(&mut self, label: &Label<'_>) -> Details {
-        let args = label.args.iter().map(|(key, value)| Arg::new(&mut self.names, key, *value)).collect();
+        let first = number(&self.args);
+        self.args.extend(label.args.iter().map(|(key, value)| Arg::new(&mut self.names, key, *value)));
+        let args = first..number(&self.args);
         let none = ArrowEnd::From(Arrow(0));
         let arrows = match (label.from.map(ArrowEnd::From), label.to.map(ArrowEnd::To)) {
             (Some(from), Some(to)) => ([from, to], 2),
@@ -247,17 +253,28 @@ impl<W: Write> Stream<W> {
 
     fn write_before(&mut self, at: u64) -> Result<(), TimelineError> {
         // Stable: those of one time stay in the order of their coming.
-        self.pending.sort_by_key(|item| item.at);
-        let ready = self.pending.partition_point(|item| item.at < at);
-        let rest = self.pending.split_off(ready);
-        for item in std::mem::replace(&mut self.pending, rest) {
+        let (mut items, args) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.args));
+        items.sort_by_key(|item| item.at);
+        let ready = items.partition_point(|item| item.at < at);
+        for item in &items[..ready] {
+            let args = item.args(&args);
             if item.at < self.window.start {
-                self.keep(item);
+                self.keep(item, args);
             } else {
                 self.start()?;
-                self.write(&item)?;
+                self.write(item, args)?;
             }
         }
+        items.drain(..ready);
+        for item in &mut items {
+            let own = item.args(&args);
+            if let Kind::Start(details) | Kind::Instant(details) = &mut item.kind {
+                let first = number(&self.args);
+                self.args.extend_from_slice(own);
+                details.args = first..number(&self.args);
+            }
+        }
+        self.pending = items;
         if at > self.window.start {
             self.start()?;
         }
@@ -265,12 +282,12 @@ impl<W: Write> Stream<W> {
     }
 
     /// Remembers what an event before the window means for the window.
-    fn keep(&mut self, item: Item) {
+    fn keep(&mut self, item: &Item, args: &[Arg]) {
         let state = &mut self.states[item.track as usize];
         match item.kind {
-            Kind::Start(_) => state.before.push(item),
+            Kind::Start(_) => state.before.push((item.clone(), args.into())),
             Kind::End => drop(state.before.pop()),
-            Kind::Count(_) => state.value = Some(item),
+            Kind::Count(_) => state.value = Some(item.clone()),
             Kind::Instant(_) => {}
         }
     }
@@ -282,20 +299,25 @@ impl<W: Write> Stream<W> {
         }
         self.started = true;
         let states = self.states.iter_mut();
-        let mut open: Vec<Item> =
-            states.flat_map(|state| std::mem::take(&mut state.before).into_iter().chain(state.value.take())).collect();
-        open.sort_by_key(|item| item.sequence);
-        for mut item in open {
+        let value = |state: &mut State| state.value.take().map(|item| (item, Box::default()));
+        let mut open: Vec<(Item, Box<[Arg]>)> = states
+            .flat_map(|state| {
+                let value = value(state);
+                std::mem::take(&mut state.before).into_iter().chain(value)
+            })
+            .collect();
+        open.sort_by_key(|(item, _)| item.sequence);
+        for (mut item, args) in open {
             item.at = self.window.start;
-            self.write(&item)?;
+            self.write(&item, &args)?;
         }
         Ok(())
     }
 
-    fn write(&mut self, item: &Item) -> Result<(), TimelineError> {
+    fn write(&mut self, item: &Item, args: &[Arg]) -> Result<(), TimelineError> {
         let told = match &item.kind {
-            Kind::Start(details) => Told::Start(details.named()),
-            Kind::Instant(details) => Told::Instant(details.named()),
+            Kind::Start(details) => Told::Start(details.named(args)),
+            Kind::Instant(details) => Told::Instant(details.named(args)),
             Kind::End => Told::End,
             Kind::Count(value) => Told::Count(*value),
         };
@@ -338,9 +360,26 @@ impl<W: Write> Stream<W> {
     }
 }
 
+/// The number of the next argument.
+fn number(args: &[Arg]) -> u32 {
+    u32::try_from(args.len()).expect("memory ends before arguments do")
+}
+
+impl Item {
+    /// Its arguments, of all those of what waits.
+    fn args<'a>(&self, all: &'a [Arg]) -> &'a [Arg] {
+        match &self.kind {
+            Kind::Start(details) | Kind::Instant(details) => {
+                &all[details.args.start as usize..details.args.end as usize]
+            }
+            Kind::End | Kind::Count(_) => &[],
+        }
+    }
+}
+
 impl Details {
-    fn named(&self) -> Named<'_> {
+    fn named<'a>(&'a self, args: &'a [Arg]) -> Named<'a> {
         let (arrows, count) = &self.arrows;
-        Named { name: self.name, args: &self.args, arrows: &arrows[..usize::from(*count)] }
+        Named { name: self.name, args, arrows: &arrows[..usize::from(*count)] }
     }
 }

@@ -145,6 +145,29 @@ impl Message {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// A message within this one, as `fields` writes it behind what is here.
+    #[inline]
+    pub(crate) fn nested(&mut self, field: u32, fields: impl FnOnce(&mut Self)) {
+        self.put(u64::from(field << 3 | LENGTH_DELIMITED));
+        // Most have fewer than 128 bytes, so that one byte has their length.
+        let at = self.0.len();
+        self.0.push(0);
+        fields(self);
+        let mut len = self.0.len() - at - 1;
+        let more = (len.max(1).ilog2() / 7) as usize;
+        if more > 0 {
+            let end = self.0.len();
+            self.0.resize(end + more, 0);
+            self.0.copy_within(at + 1..end, at + 1 + more);
+        }
+        for byte in &mut self.0[at..at + more] {
+            *byte = len.to_le_bytes()[0] | 0x80;
+            len >>= 7;
+        }
+        // What is left of it has seven bits.
+        self.0[at + more] = len.to_le_bytes()[0];
+    }
+
     /// A message within this one.
     #[inline]
     pub(crate) fn message(&mut self, field: u32, bytes: &[u8]) {
@@ -173,4 +196,20 @@ pub(crate) struct InternedName {
     pub(crate) iid: Option<u64>,
     #[prost(string, optional, tag = "2")]
     pub(crate) name: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Message;
+
+    #[test]
+    fn a_nested_message_is_written_as_one_that_was_made_before() {
+        for len in [0, 1, 127, 128, 129, 16_383, 16_384, 40_000] {
+            let inner = vec![7; len];
+            let (mut nested, mut copied) = (Message(vec![1]), Message(vec![1]));
+            nested.nested(3, |part| part.0.extend_from_slice(&inner));
+            copied.message(3, &inner);
+            assert_eq!(nested.0, copied.0, "{len}");
+        }
+    }
 }
