@@ -219,8 +219,8 @@ fn what_is_wrong_is_found_all_the_same() {
     let image = |core| Arc::new(KernelImage::load("seeded", elf.clone(), core).unwrap());
     let (brisc, ncrisc) = (image(Processor::Brisc), image(Processor::Ncrisc));
     // A program for each of its kinds, and bugs of it.
-    let cases: [(u32, &[u32]); 6] =
-        [(0, &[0, 4]), (1, &[12, 13]), (4, &[26]), (5, &[0, 37]), (6, &[0, 41, 43]), (8, &[62])];
+    let cases: [(u32, &[u32]); 7] =
+        [(0, &[0, 4]), (1, &[12, 13]), (4, &[26]), (5, &[0, 37]), (6, &[0, 41, 43]), (8, &[62]), (12, &[0])];
     let (mut all, mut races) = (0, 0);
     for (case, bugs) in cases {
         for &bug in bugs {

@@ -164,7 +164,7 @@ impl RaceObserver {
         }
     }
 
-    pub(super) fn store_register(&mut self, tile: usize, c: usize, event: &Event, addr: u32, value: u32) {
+    pub(super) fn store_register(&mut self, tile: usize, c: usize, when: (Cycle, u32), addr: u32, value: u32) {
         let Tile { cores, nius, words, .. } = &mut self.tiles[tile];
         let core = &mut cores[c];
         match Register::of(addr) {
@@ -173,13 +173,13 @@ impl RaceObserver {
                 if let (init::CTRL, Some(control)) = (field, nius[noc].control.get_mut(initiator as usize)) {
                     *control = value;
                 }
-                self.sets_request(tile, c, (event.at, event.pc), (noc, offset), value);
+                self.sets_request(tile, c, when, (noc, offset), value);
             }
             Register::Stream => {
                 core.release();
                 words.tell(words::stands_for(addr), &core.moment(core.arrived));
             }
-            Register::Coprocessor => self.store_coprocessor(tile, c, (event.at, event.pc), (addr, value)),
+            Register::Coprocessor => self.store_coprocessor(tile, c, when, (addr, value)),
             Register::Own => {}
         }
     }

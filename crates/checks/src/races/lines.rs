@@ -221,7 +221,7 @@ mod tests {
     use tilework_abi::board::Board;
     use tilework_abi::noc::NocXy;
     use tilework_rng::SplitMix64;
-    use tilework_sim::{LineSteps, Observer};
+    use tilework_sim::{FieldStore, LineSteps, Observer};
 
     const CORES: [Processor; 3] = [Processor::Brisc, Processor::Ncrisc, Processor::Trisc0];
     /// Lines of data, and words that may be flags.
@@ -339,6 +339,62 @@ mod tests {
             let stranger = random.below(3) == 0;
             let one_by_one = found(words, stranger, random);
             assert_eq!(found(lines, stranger, random), one_by_one, "seed {seed}");
+            races += usize::from(!one_by_one.is_empty());
+            clean += usize::from(one_by_one.is_empty());
+        }
+        assert!(races > 500 && clean > 500, "{races} with races, {clean} without");
+    }
+
+    /// Fields that are being set: by which core, the first event, all of them.
+    type Setting = (usize, Event, Vec<FieldStore>);
+
+    #[test]
+    fn fields_find_what_their_stores_find() {
+        const REGISTERS: u32 = tilework_abi::noc::NIU0_BASE;
+        let (mut races, mut clean) = (0, 0);
+        for seed in 0..3000 {
+            let random = &mut Random(SplitMix64::new(seed));
+            let mut stores: Vec<Event> = Vec::new();
+            // As the chip tells them.
+            let (mut fields, mut open): (Vec<Event>, Vec<Setting>) = (Vec::new(), Vec::new());
+            let close = |fields: &mut Vec<Event>, open: &mut Vec<Setting>| {
+                fields.extend(open.drain(..).map(|(_, first, all)| Event { what: What::Fields(all.into()), ..first }));
+            };
+            let (mut at, cores) = (100, random.below(2) as usize + 1);
+            for _ in 0..random.below(40) + 2 {
+                at += random.below(3) + 1;
+                let core = random.below(cores as u64) as usize;
+                let (word, value) = (FLAGS + 4 * random.below(2) as u32, random.below(2) as u32);
+                let what = match random.below(8) {
+                    0 => load(word),
+                    1 => store(word),
+                    _ => What::Store { addr: REGISTERS + 4 * random.below(4) as u32, bytes: 4, value },
+                };
+                let event = event(CORES[core], at, what);
+                stores.push(event.clone());
+                match event.what {
+                    What::Store { addr: addr @ REGISTERS.., value, .. } => {
+                        if open.first().is_some_and(|(other, ..)| *other != core) {
+                            close(&mut fields, &mut open);
+                        }
+                        let first = open.first().map_or(at, |(_, first, _)| first.at);
+                        let field = FieldStore { after: (at - first) as u32, pc: event.pc, addr, value };
+                        match open.first_mut() {
+                            Some((.., all)) => all.push(field),
+                            None => open.push((core, event, vec![field])),
+                        }
+                    }
+                    _ => {
+                        if open.first().is_some_and(|(other, ..)| *other == core) {
+                            close(&mut fields, &mut open);
+                        }
+                        fields.push(event);
+                    }
+                }
+            }
+            close(&mut fields, &mut open);
+            let one_by_one = found(stores, false, random);
+            assert_eq!(found(fields, false, random), one_by_one, "seed {seed}");
             races += usize::from(!one_by_one.is_empty());
             clean += usize::from(one_by_one.is_empty());
         }

@@ -293,7 +293,13 @@ impl RaceObserver {
             }
             What::Load { addr, value, .. } => self.load_register(tile, c, addr, value),
             What::Store { addr, bytes, .. } if addr < L1_SIZE => self.store(tile, c, event, addr, bytes),
-            What::Store { addr, value, .. } => self.store_register(tile, c, event, addr, value),
+            What::Store { addr, value, .. } => self.store_register(tile, c, (event.at, event.pc), addr, value),
+            What::Fields(ref stores) => {
+                for store in stores {
+                    let at = event.at + u64::from(store.after);
+                    self.store_register(tile, c, (at, store.pc), store.addr, store.value);
+                }
+            }
             What::Atomic { addr, .. } => self.atomic(tile, c, addr),
             What::Line(ref line) => self.goes_through(tile, core, event, line),
             What::Pushes => self.pushes(tile, c, event.at),

@@ -1,6 +1,6 @@
 //! Events: what happened on the chip, when, where and by whom.
 
-use super::{LineAccess, PcCount};
+use super::{FieldStore, LineAccess, PcCount};
 use crate::Cycle;
 use std::fmt;
 use tilework_abi::noc::NocXy;
@@ -195,6 +195,10 @@ pub enum What {
     /// on: accesses that are known, for observers that take them so
     /// ([`Observer::takes_lines`](super::Observer::takes_lines)).
     Line(LineAccess),
+    /// A core sets fields of requests one after the other, from the event's cycle on: stores of
+    /// words to registers of an NIU that are no counters (`FIELDS`), for observers that take lines.
+    /// Of the core nothing else was recorded meanwhile, and of others no such stores.
+    Fields(Box<[FieldStore]>),
     /// A core does an atomic operation on a word of L1 (`ACCESSES`).
     Atomic {
         /// The address.

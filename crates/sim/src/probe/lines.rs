@@ -1,4 +1,5 @@
-//! Lines of L1 that a core loads or stores word by word, told as one event each.
+//! Lines of L1 that a core loads or stores word by word, and fields of requests that it sets one
+//! after the other, told as one event each.
 //!
 //! A loop that goes through memory makes an event of each word, and most of them are only kept in
 //! case somebody else accesses the word too. Of accesses that are known
@@ -122,25 +123,76 @@ struct OfCore {
     stored: u32,
 }
 
+/// A store of a core to a field of a request ([`What::Fields`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FieldStore {
+    /// How many cycles after the event.
+    pub after: u32,
+    /// The instruction.
+    pub pc: u32,
+    /// The register.
+    pub addr: u32,
+    /// The value.
+    pub value: u32,
+}
+
+/// An access to a word of L1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word {
+    pub(super) stores: bool,
+    pub(super) addr: u32,
+    pub(super) value: u32,
+    pub(super) cached: bool,
+}
+
 /// The lines that the cores of a tile are going through.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     spot: Spot,
     cores: [OfCore; 5],
+    /// Fields that a core has set since something else was recorded of it. Only one core at a time
+    /// has some, so that they are in order.
+    fields: Vec<FieldStore>,
+    /// Which core, and when it set the first one.
+    setting: (Processor, Cycle),
 }
 
 impl Lines {
     pub(super) fn new(spot: Spot) -> Self {
-        Self { spot, cores: Default::default() }
+        Self { spot, cores: Default::default(), fields: Vec::new(), setting: (Processor::Brisc, 0) }
+    }
+
+    /// A core sets a field of a request.
+    pub(super) fn set(&mut self, core: Processor, at: Cycle, field: FieldStore, events: &mut Vec<Event>) {
+        let OfCore { loads, stores, .. } = &mut self.cores[core.index()];
+        loads.close((self.spot, Agent::Core(core)), events);
+        stores.close((self.spot, Agent::Core(core)), events);
+        let after = u32::try_from(at.saturating_sub(self.setting.1));
+        if self.setting.0 != core || after.is_err() {
+            self.close_fields(events);
+        }
+        if self.fields.is_empty() {
+            self.setting = (core, at);
+        }
+        let after = after.ok().filter(|_| !self.fields.is_empty()).unwrap_or(0);
+        self.fields.push(FieldStore { after, ..field });
+    }
+
+    fn close_fields(&mut self, events: &mut Vec<Event>) {
+        let Some(first) = self.fields.first() else { return };
+        let ((core, at), pc) = (self.setting, first.pc);
+        let what = What::Fields(self.fields.as_slice().into());
+        events.push(Event { at, spot: self.spot, agent: Agent::Core(core), pc, known: true, what });
+        self.fields.clear();
     }
 
     /// Takes an access of `core` that is known; says whether it need not be told by itself.
-    pub(super) fn take(&mut self, core: Processor, at: Cycle, pc: u32, what: &What, events: &mut Vec<Event>) -> bool {
-        let (stores, addr, value, cached) = match *what {
-            What::Load { addr, bytes: 4, value, cached } => (false, addr, value, cached),
-            What::Store { addr, bytes: 4, value } => (true, addr, value, false),
-            _ => return false,
-        };
+    #[inline]
+    pub(super) fn take(&mut self, core: Processor, at: Cycle, pc: u32, word: Word, events: &mut Vec<Event>) -> bool {
+        let Word { stores, addr, value, cached } = word;
+        if !self.fields.is_empty() && self.setting.0 == core {
+            self.close_fields(events);
+        }
         let OfCore { loads, stores: kept, stored } = &mut self.cores[core.index()];
         let (own, other) = if stores { (kept, loads) } else { (loads, kept) };
         let from = (self.spot, Agent::Core(core));
@@ -178,6 +230,9 @@ impl Lines {
 
     /// Something else is recorded of a core.
     pub(super) fn close(&mut self, core: Processor, events: &mut Vec<Event>) {
+        if !self.fields.is_empty() && self.setting.0 == core {
+            self.close_fields(events);
+        }
         let OfCore { loads, stores, .. } = &mut self.cores[core.index()];
         loads.close((self.spot, Agent::Core(core)), events);
         stores.close((self.spot, Agent::Core(core)), events);
@@ -210,7 +265,12 @@ mod tests {
         let spot = Spot::Tensix(NocXy::new(1, 2));
         let (mut lines, mut events) = (Lines::new(spot), Vec::new());
         for (at, what) in (100..).zip(accesses) {
-            if !lines.take(CORE, at, at as u32, what, &mut events) {
+            let word = match *what {
+                What::Load { addr, bytes: 4, value, cached } => Some(Word { stores: false, addr, value, cached }),
+                What::Store { addr, bytes: 4, value } => Some(Word { stores: true, addr, value, cached: false }),
+                _ => None,
+            };
+            if !word.is_some_and(|word| lines.take(CORE, at, at as u32, word, &mut events)) {
                 lines.close(CORE, &mut events);
                 let agent = Agent::Core(CORE);
                 events.push(Event { at, spot, agent, pc: at as u32, known: true, what: what.clone() });
@@ -284,5 +344,33 @@ mod tests {
         crossed.extend((0..9).map(|word| store(0x1000 + 4 * word)));
         crossed.extend((8..16).map(|word| load(0x1000 + 4 * word)));
         check(&crossed, 0);
+    }
+
+    #[test]
+    fn fields_of_a_request_are_told_at_once_and_in_order() {
+        let spot = Spot::Tensix(NocXy::new(1, 2));
+        let (mut lines, mut events) = (Lines::new(spot), Vec::new());
+        let field = |addr| FieldStore { after: 0, pc: addr, addr, value: 1 };
+        lines.set(CORE, 10, field(4), &mut events);
+        lines.set(CORE, 13, field(8), &mut events);
+        assert!(events.is_empty());
+        lines.set(Processor::Brisc, 14, field(4), &mut events);
+        // Of a core that loads L1 meanwhile the fields come first.
+        lines.take(Processor::Brisc, 15, 0, Word { stores: false, addr: 64, value: 0, cached: false }, &mut events);
+        lines.set(Processor::Brisc, 16, field(8), &mut events);
+        lines.close_all(&mut events);
+        let fields = |event: &Event| match &event.what {
+            What::Fields(fields) => fields.iter().map(|field| (field.after, field.addr)).collect(),
+            _ => Vec::new(),
+        };
+        let told: Vec<_> = events.iter().map(|event| (event.at, event.agent, fields(event))).collect();
+        let (own, other) = (Agent::Core(CORE), Agent::Core(Processor::Brisc));
+        let wanted = [
+            (10, own, vec![(0, 4), (3, 8)]),
+            (14, other, vec![(0, 4)]),
+            (15, other, vec![]),
+            (16, other, vec![(0, 8)]),
+        ];
+        assert_eq!(told, wanted);
     }
 }

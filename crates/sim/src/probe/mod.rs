@@ -24,7 +24,7 @@ pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, Reque
 pub use filter::Known;
 pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
-pub use lines::{LineAccess, LineSteps};
+pub use lines::{FieldStore, LineAccess, LineSteps};
 pub(crate) use packets::Packets;
 pub(crate) use recorder::{Loaded, Recorder, Stored};
 
@@ -101,8 +101,9 @@ pub trait Observer: Send {
     fn sees_counters_once(&self) -> bool {
         false
     }
-    /// Whether it takes accesses that are known as lines ([`What::Line`]), asked once. They are
-    /// told so when everybody takes them who sees accesses that are known.
+    /// Whether it takes accesses that are known as lines ([`What::Line`]), and fields of requests
+    /// together ([`What::Fields`]), asked once. They are told so when everybody takes them who sees
+    /// accesses that are known.
     fn takes_lines(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::filter::Filter;
 use super::gates::Gates;
-use super::lines::Lines;
+use super::lines::{FieldStore, Lines, Word};
 use super::{Agent, Event, Request, Spot, Unit, Wants, What};
 use crate::Cycle;
 use std::ops::Range;
@@ -215,6 +215,9 @@ impl Recorder {
             false if is_counter(addr) => (self.skips_counter(core, addr), Wants::ACCESSES),
             false => self.outside(core, addr),
         };
+        if is_known && bytes == 4 && self.gathers(core, at, pc, Word { stores: false, addr, value, cached }) {
+            return;
+        }
         if self.records(is_known, kind) || self.has_loads() && self.wants_load(addr) {
             self.record_access(core, at, pc, is_known, What::Load { addr, bytes, value, cached });
         }
@@ -229,6 +232,15 @@ impl Recorder {
             true => (self.filter.skips_store(core, addr), Wants::ACCESSES),
             false => self.outside(core, addr),
         };
+        if kind == Wants::FIELDS
+            && bytes == 4
+            && let Some(lines) = &mut self.lines
+        {
+            return lines.set(core, at, FieldStore { after: 0, pc, addr, value }, &mut self.events);
+        }
+        if is_known && bytes == 4 && self.gathers(core, at, pc, Word { stores: true, addr, value, cached: false }) {
+            return;
+        }
         if self.records(is_known, kind) {
             self.record_access(core, at, pc, is_known, What::Store { addr, bytes, value });
         }
@@ -249,13 +261,17 @@ impl Recorder {
         if is_known { self.others.has(kind) } else { self.wants.has(kind) }
     }
 
+    /// Whether an access to a word that is known is one of those that are told as a line.
+    #[inline]
+    fn gathers(&mut self, core: Processor, at: Cycle, pc: u32, word: Word) -> bool {
+        let Self { lines: Some(lines), loads, events, .. } = self else { return false };
+        word.addr < L1_SIZE && loads.is_empty() && lines.take(core, at, pc, word, events)
+    }
+
     /// Records an access of a core behind what must be told before it.
     pub(crate) fn record_access(&mut self, core: Processor, at: Cycle, pc: u32, known: bool, what: What) {
         let (agent, spot, events) = (Agent::Core(core), self.spot, &mut self.events);
         if let Some(lines) = &mut self.lines {
-            if known && self.loads.is_empty() && lines.take(core, at, pc, &what, events) {
-                return;
-            }
             lines.close(core, events);
         }
         if let What::Load { addr, .. } | What::Store { addr, .. } | What::Atomic { addr, .. } = what
