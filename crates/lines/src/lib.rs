@@ -185,15 +185,37 @@ fn dwarf_frames(file: &object::File, pc: u32) -> Option<Vec<SourceFrame>> {
         };
         // DWARF has column 0 for what belongs to the whole line.
         let column = frame.location.as_ref().and_then(|l| l.column).filter(|&column| column > 0);
-        let line = frame.location.and_then(|l| Some((plain(l.file?).into_owned(), l.line?)));
+        let line = frame.location.and_then(|l| Some((plain(from_root(l.file?)).into_owned(), l.line?)));
         frames.push(SourceFrame { function, line, column });
     }
     Some(frames)
 }
 
+/// The name of a file from the root of its sources. Images that have no local paths call that `.`,
+/// which is then also in front of files of packages outside the folder that was compiled:
+/// `./firmware/./crates/abi/src/noc.rs`.
+fn from_root(file: &str) -> &str {
+    match file.rfind("/./") {
+        Some(at) if file.starts_with("./") => &file[at + 1..],
+        _ => file,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_named_from_the_root_of_the_sources() {
+        for (file, name) in [
+            ("./firmware/./crates/abi/src/noc.rs", "./crates/abi/src/noc.rs"),
+            ("./firmware/rt/src/reg.rs", "./firmware/rt/src/reg.rs"),
+            ("/home/user/./kernel.c", "/home/user/./kernel.c"),
+            ("kernel.c", "kernel.c"),
+        ] {
+            assert_eq!(from_root(file), name);
+        }
+    }
 
     #[test]
     fn names_are_those_of_the_source() {
