@@ -46,11 +46,26 @@ impl Site {
     pub(crate) fn cores(&self, parts: u32) -> Vec<NocXy> {
         let all = self.workers.len();
         let some = all.min(parts as usize);
-        let soonest = if some * GO_CYCLES > (all - some) * ARGUMENTS_CYCLES { all } else { some };
-        if soonest == all {
+        let all_sooner = self.start_cycles(some) > self.arguments_cycles(all - some);
+        self.first(if all_sooner { all } else { some })
+    }
+
+    /// So many workers, near each other.
+    pub(crate) fn first(&self, count: usize) -> Vec<NocXy> {
+        if count == self.workers.len() {
             return self.workers.clone();
         }
-        near(&self.workers, soonest).unwrap_or_else(|| self.workers[..soonest].to_vec())
+        near(&self.workers, count).unwrap_or_else(|| self.workers[..count].to_vec())
+    }
+
+    /// What the dispatcher needs to start so many workers.
+    pub(crate) fn start_cycles(&self, count: usize) -> u64 {
+        if count == self.workers.len() { 0 } else { count as u64 * GO_CYCLES }
+    }
+
+    /// What it needs for arguments of their own.
+    pub(crate) fn arguments_cycles(&self, count: usize) -> u64 {
+        count as u64 * ARGUMENTS_CYCLES
     }
 }
 
@@ -71,9 +86,9 @@ fn near(workers: &[NocXy], count: usize) -> Option<Vec<NocXy>> {
 
 /// What the dispatcher needs for a worker: to send it a go signal of its own, unless all get it by
 /// one multicast, and to write arguments of its own (measured on the simulated chip).
-const GO_CYCLES: usize = 26;
+const GO_CYCLES: u64 = 26;
 /// See [`GO_CYCLES`].
-const ARGUMENTS_CYCLES: usize = 33;
+const ARGUMENTS_CYCLES: u64 = 33;
 
 /// The tensors of a recipe that runs.
 pub(crate) struct At<'a> {

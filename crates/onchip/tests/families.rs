@@ -233,3 +233,28 @@ proptest! {
         }
     }
 }
+
+/// As many tiles as workers, fewer, and more: cores that have no part of the last round read, and
+/// do not write.
+#[test]
+fn element_wise_functions_on_many_cores() {
+    for (tiles, data_type) in [
+        (1, DataType::BFloat16),
+        (8, DataType::Float32),
+        (117, DataType::BFloat16),
+        (118, DataType::Float32),
+        (119, DataType::BFP_BFloat8),
+        (250, DataType::BFloat16),
+    ] {
+        let dims = [31, 32 * tiles - 5];
+        let (a, b, column) = (tensor(1, data_type, &dims), tensor(2, data_type, &dims), tensor(3, data_type, &[31, 1]));
+        let [sum, product, root] = [4, 5, 6].map(|id| tensor(id, data_type, &dims));
+        let ops = vec![
+            binary(EltwiseBinaryOpType::Add, &a, &b, &sum).op,
+            binary(EltwiseBinaryOpType::Multiply, &sum, &column, &product).op,
+            unary(EltwiseUnaryOpType::Abs, &product, &root),
+        ];
+        let tolerance = if data_type == DataType::BFP_BFloat8 { BLOCKS } else { tolerance(data_type) };
+        same_all(ops, &[&a, &b, &column], &[&sum, &root], tolerance);
+    }
+}

@@ -5,6 +5,7 @@
 //! it differs from what the step before needed.
 
 use crate::program::vector::Prepared;
+pub use crate::program::vector::of_two;
 use crate::thread::Thread;
 use crate::{Binary, Broadcast, Cb, Compute, Fidelity, Format};
 use tilework_abi::eltwise::{Function, NUMBERS, OPERANDS, RESULTS, When, Word, arg, image, spread};

@@ -1,4 +1,6 @@
-//! Lays out the image.
+//! Lays out the images.
 fn main() {
-    tilework_link::kernel("walk", tilework_abi::tensix::Processor::Ncrisc);
+    for name in ["walk", "even-walk"] {
+        tilework_link::kernel(name, tilework_abi::tensix::Processor::Ncrisc);
+    }
 }

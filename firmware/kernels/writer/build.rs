@@ -1,4 +1,6 @@
-//! Lays out the image.
+//! Lays out the images.
 fn main() {
-    tilework_link::kernel("writer", tilework_abi::tensix::Processor::Brisc);
+    for name in ["writer", "even-writer"] {
+        tilework_link::kernel(name, tilework_abi::tensix::Processor::Brisc);
+    }
 }

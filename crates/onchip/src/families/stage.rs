@@ -4,10 +4,14 @@
 //! tile of what it reduces. Each operand has loops of its own over these (`walk`): where it is
 //! spread, a loop does not move it.
 
+use tilework_abi::L1_ALIGN;
 use tilework_abi::addr::PageCount;
+use tilework_abi::cb::CONFIG_BYTES;
 use tilework_abi::eltwise::{Function, NUMBERS, Step, When, arg, flag, image};
+use tilework_abi::l1::WORKER;
+use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
-use tilework_abi::walk::{BUFFERS, LOOPS, buffer};
+use tilework_abi::walk::{BUFFERS, LOOPS, buffer, number, own, result};
 use tilework_ops::DType;
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
@@ -24,6 +28,9 @@ const OPERAND_CB: u32 = 0;
 const RESULT_CB: u32 = 16;
 /// Pages of a circular buffer.
 const PAGES: u32 = 4;
+
+/// Bytes that all banks of DRAM give in a cycle (docs/timing.md).
+const DRAM_BYTES: u64 = 379;
 
 /// A step and its numbers.
 #[derive(Clone, Copy, Debug)]
@@ -192,15 +199,20 @@ impl Stage<'_> {
         let math = image_of(&lines)?;
         let (words, counted) = encoded(&lines, counts);
         let made = (result.which, result.spec.page_size(), tiles::format(result.spec.dtype())?);
-        let cores = site.cores(runs);
         if runs == 0 || iterations == 0 {
             return Err("a tensor without elements".into());
         }
+        let cores = site.cores(runs);
         if counted.is_some() && runs as usize > cores.len() {
             return Err(format!("{runs} tiles of places, more than there are workers"));
         }
-        let plan = Plan { name, math, reads, made, words, counted, flags, runs, iterations, columns, each };
-        Ok(Box::new(move |at| plan.program(&cores, at)))
+        let pair = if each || iterations != 1 { None } else { only_step(&lines, &operands) };
+        let plan = Plan { name, math, reads, made, words, counted, flags, runs, iterations, columns, each, pair };
+        let even = plan.even(site);
+        Ok(Box::new(move |at| match &even {
+            Some(even) if plan.even_fits(at)? => plan.even_program(even, at),
+            _ => plan.program(&cores, at),
+        }))
     }
 }
 
@@ -262,12 +274,115 @@ struct Plan {
     iterations: u32,
     columns: u32,
     each: bool,
+    /// The only step, if it is a function of two tiles (`pair`).
+    pair: Option<Step>,
+}
+
+/// The only step of a stage, if the kernel `pair` has it, which begins sooner than `functions`.
+fn only_step(lines: &[Line], operands: &[Of<'_>]) -> Option<Step> {
+    use Function as F;
+    let [first, second, line, store] = lines else { return None };
+    let [a, b] = operands else { return None };
+    let is_load = |line: &Line, slot| line.step == Step::new(F::Load).of(slot, 0, 0).to(slot);
+    let format = a.spec.dtype();
+    let are_same = format == b.spec.dtype() && matches!(format, DType::F32 | DType::BF16 | DType::Bfp8B);
+    let function = line.step.function;
+    let is_of_two = matches!(
+        function,
+        F::Add
+            | F::Subtract
+            | F::Multiply
+            | F::Divide
+            | F::Min
+            | F::Max
+            | F::Equal
+            | F::NotEqual
+            | F::Less
+            | F::AtMost
+            | F::Greater
+            | F::AtLeast
+            | F::LogicalAnd
+            | F::LogicalOr
+            | F::LogicalXor
+    );
+    let step = Step::new(function).of(0, 1, 0).to(0);
+    let is_plain = is_load(first, 0) && is_load(second, 1) && line.step == step && store.step == Step::new(F::Store);
+    (are_same && is_of_two && is_plain).then_some(step)
+}
+
+/// A division of the runs in which all cores have as many, and the same arguments: what they have
+/// more than there are is read and computed once more, and not written.
+struct Even {
+    cores: Vec<NocXy>,
+    runs: u32,
+    numbers: [u32; number::WORDS as usize],
 }
 
 impl Plan {
-    fn program(&self, cores: &[tilework_abi::noc::NocXy], at: &At<'_>) -> Result<Program, RuntimeError> {
+    /// An even division, if it is dispatched so much sooner that reading more does not matter.
+    fn even(&self, site: &Site) -> Option<Even> {
+        let workers = site.workers.len() as u32;
+        let runs = self.runs.div_ceil(workers);
+        let is_even = |read: &Read| (runs * self.iterations).is_multiple_of(read.stays);
+        if self.counted.is_some() || self.reads.is_empty() || !self.reads.iter().all(is_even) {
+            return None;
+        }
+        let bytes: u64 = self.reads.iter().map(|read| u64::from(read.bytes / read.stays)).sum();
+        let more = |cores: u32| {
+            let pages = u64::from(cores * runs - self.runs) * u64::from(self.iterations);
+            pages * bytes / DRAM_BYTES + site.start_cycles(cores as usize)
+        };
+        let some = self.runs.div_ceil(runs);
+        let soonest = if more(some) < more(workers) { some } else { workers };
+        let own = site.cores(self.runs).len();
+        if more(soonest) > site.start_cycles(own) + site.arguments_cycles(own) {
+            return None;
+        }
+        let mut cores = site.first(soonest as usize);
+        cores.sort_by_key(|tile| (tile.y, tile.x));
+        let numbers = number::words(cores.iter().map(|tile| (tile.x, tile.y)))?;
+        Some(Even { cores, runs, numbers })
+    }
+
+    /// Whether the kernels of an even division have room beside the largest images.
+    fn even_fits(&self, at: &At<'_>) -> Result<bool, RuntimeError> {
         use Processor::{Brisc, Ncrisc, Trisc0, Trisc1, Trisc2};
+        let [unpack, math, pack] = self.compute_kernels();
+        let all = [(unpack, Trisc0), (math, Trisc1), (pack, Trisc2), ("even-walk", Ncrisc), ("even-writer", Brisc)];
+        let reads = self.reads.len() as u32;
+        let words = [
+            own::WORDS * reads,
+            self.compute([0, 1, 0], 0).len() as u32,
+            buffer::FIRST + buffer::WORDS * reads + number::WORDS,
+            result::WORDS,
+        ];
+        let mut bytes = 4 * words.iter().sum::<u32>() + (RESULT_CB + 1) * CONFIG_BYTES as u32 + 2 * L1_ALIGN;
+        for (name, processor) in all {
+            bytes += at.kernels.get(name, processor)?.size().next_multiple_of(L1_ALIGN);
+        }
+        Ok(bytes <= WORKER.kernel_config_size)
+    }
+
+    /// The program of an even division.
+    fn even_program(&self, even: &Even, at: &At<'_>) -> Result<Program, RuntimeError> {
         let (which, page, format) = self.made;
+        let (runs, iterations) = (even.runs, even.runs * self.iterations);
+        let reader = self.reads.iter().flat_map(|read| read.pages(0, iterations)).collect();
+        let mut common = self.buffers(at);
+        common.extend(even.numbers);
+        let (pages, all) = if self.each { (iterations, self.runs * self.iterations) } else { (runs, self.runs) };
+        let mut writer = even.numbers.to_vec();
+        writer.extend([which.of(at).buffer.address.word(), pages, all, page, RESULT_CB]);
+        Ok(self
+            .begun(&even.cores, ["even-walk", "even-writer"], at)?
+            .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(reader))
+            .common_args(ArgSet::Ncrisc, common)
+            .unique_args(ArgSet::Compute, UniqueArgs::Uniform(self.compute([0, runs, 0], format)))
+            .common_args(ArgSet::Brisc, writer))
+    }
+
+    /// The common arguments of the reader.
+    fn buffers(&self, at: &At<'_>) -> Vec<u32> {
         let mut common = vec![self.reads.len() as u32];
         for (cb, read) in (OPERAND_CB..).zip(&self.reads) {
             let buffer = &read.which.of(at).buffer;
@@ -277,6 +392,32 @@ impl Plan {
             words[buffer::STEPS as usize..][..LOOPS].copy_from_slice(&read.steps);
             common.extend(words);
         }
+        common
+    }
+
+    /// The program without arguments, with these kernels that read and write.
+    fn begun(&self, cores: &[NocXy], [walk, writer]: [&str; 2], at: &At<'_>) -> Result<Program, RuntimeError> {
+        use Processor::{Brisc, Ncrisc, Trisc0, Trisc1, Trisc2};
+        let kernel = |name: &str, processor| at.kernels.get(name, processor);
+        let [unpack, math, pack] = self.compute_kernels();
+        let mut role = Role::all()
+            .kernel(Trisc0, kernel(unpack, Trisc0)?)
+            .kernel(Trisc1, kernel(math, Trisc1)?)
+            .kernel(Trisc2, kernel(pack, Trisc2)?)
+            .kernel(Brisc, kernel(writer, Brisc)?);
+        if !self.reads.is_empty() {
+            role = role.kernel(Ncrisc, kernel(walk, Ncrisc)?);
+        }
+        let cb = |index, page_size| CircularBuffer { index, page_size, pages: PageCount::new(PAGES) };
+        let program = Program::new(self.name, Cores::List(cores.to_vec()));
+        let program = program.role(role).circular_buffer(cb(RESULT_CB, self.made.1));
+        let operands = (OPERAND_CB..).zip(&self.reads);
+        Ok(operands.fold(program, |program, (index, read)| program.circular_buffer(cb(index, read.bytes))))
+    }
+
+    /// The program in which each core has runs of its own.
+    fn program(&self, cores: &[NocXy], at: &At<'_>) -> Result<Program, RuntimeError> {
+        let (which, page, format) = self.made;
         let (mut reader, mut compute, mut writer) = (Vec::new(), Vec::new(), Vec::new());
         for core in 0..cores.len() as u32 {
             let (first, runs) = share(self.runs, cores.len() as u32, core);
@@ -286,31 +427,32 @@ impl Plan {
             let (first_page, pages) = if self.each { (begin, end - begin) } else { (first, runs) };
             writer.push(vec![which.of(at).buffer.address.word(), first_page, pages, page, RESULT_CB]);
         }
-        let kernel = |name: &str, processor| at.kernels.get(name, processor);
-        let mut role = Role::all()
-            .kernel(Trisc0, kernel("functions-unpack", Trisc0)?)
-            .kernel(Trisc1, kernel(self.math, Trisc1)?)
-            .kernel(Trisc2, kernel("functions-pack", Trisc2)?)
-            .kernel(Brisc, kernel("writer", Brisc)?);
-        let cb = |index, page_size| CircularBuffer { index, page_size, pages: PageCount::new(PAGES) };
-        let mut program = Program::new(self.name, Cores::List(cores.to_vec())).circular_buffer(cb(RESULT_CB, page));
-        for (index, read) in (OPERAND_CB..).zip(&self.reads) {
-            program = program.circular_buffer(cb(index, read.bytes));
-        }
+        let mut program = self.begun(cores, ["walk", "writer"], at)?;
         if !self.reads.is_empty() {
-            role = role.kernel(Ncrisc, kernel("walk", Ncrisc)?);
-            program =
-                program.unique_args(ArgSet::Ncrisc, UniqueArgs::PerCore(reader)).common_args(ArgSet::Ncrisc, common);
+            let unique = UniqueArgs::PerCore(reader);
+            program = program.unique_args(ArgSet::Ncrisc, unique).common_args(ArgSet::Ncrisc, self.buffers(at));
         }
         Ok(program
-            .role(role)
             .unique_args(ArgSet::Compute, UniqueArgs::PerCore(compute))
             .unique_args(ArgSet::Brisc, UniqueArgs::PerCore(writer)))
+    }
+
+    /// The parts of the compute kernel.
+    fn compute_kernels(&self) -> [&'static str; 3] {
+        match self.pair {
+            Some(_) => ["pair-unpack", "pair-math", "pair-pack"],
+            None => ["functions-unpack", self.math, "functions-pack"],
+        }
     }
 
     /// Arguments of the compute kernel for a core with these runs, whose first iteration is
     /// `begin`.
     fn compute(&self, [first, runs, begin]: [u32; 3], format: u32) -> Vec<u32> {
+        if let Some(step) = self.pair {
+            let wide = u32::from(self.flags & flag::WIDE != 0);
+            let of = self.reads[0].format;
+            return vec![runs, step.encode(), wide, of, format, OPERAND_CB, OPERAND_CB + 1, RESULT_CB];
+        }
         let mut words = vec![0; arg::FIRST as usize];
         words[arg::RUNS as usize] = runs;
         words[arg::ITERATIONS as usize] = self.iterations;

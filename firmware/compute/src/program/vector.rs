@@ -88,7 +88,7 @@ impl Prepared {
                 {
                     return k.math.on_tiles(|wide| sfpu::special_tiles(op, wide, [a, b, out]));
                 }
-                let op = binary(word);
+                let op = of_two(word);
                 k.math.on_tiles(|wide| sfpu::tiles_of_most(op, wide, [a, b, out]));
             }
             TERNARY if word.is(Function::Where) => {
@@ -336,9 +336,9 @@ fn integer_unary(word: Word, x: u32) -> IntegerUnary {
     }
 }
 
-/// A function of two tiles.
+/// The function of two tiles of a step that has one of those in every image.
 #[inline(always)]
-fn binary(word: Word) -> SfpuBinary {
+pub fn of_two(word: Word) -> SfpuBinary {
     let Some(function) = word.function() else { stop() };
     match function {
         Function::Add => SfpuBinary::Add,
