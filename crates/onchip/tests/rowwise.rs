@@ -7,7 +7,8 @@ use chip::common::build::{model, operation, program, tensor};
 use chip::{BF16, BLOCKS, array, same, same_of, same_on};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
-use tilework_engine::{Options, Session, Value};
+use tilework_abi::l1::WORKER;
+use tilework_engine::{Comparison, Engine, Options, Session, Value};
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::normalization::{LayerNormOp, RMSNormOp, SoftmaxOp};
 use tilework_model::ttnn::{Op, TensorRef};
@@ -44,14 +45,18 @@ fn rms_norm(input: &TensorRef, [weight, bias]: [Option<&TensorRef>; 2], out: &Te
     })
 }
 
-/// The names of the programs of one operation.
+/// The names of the programs of one operation, whose result is that of host arithmetic.
 fn programs(op: Op, inputs: &[&TensorRef], out: &TensorRef) -> Vec<String> {
     let model = model(vec![program("main", inputs, &[out], vec![operation(op)])]);
     let device =
         Device::open(Chip::new(ChipConfig::new(Board::P100)).unwrap(), DeviceConfig::new(Board::P100)).unwrap();
     let mut session = Session::on(&model, Options::default(), OnChip::new(device, true)).unwrap();
-    let values = inputs.iter().zip(1..).map(|(of, seed)| Value::from(array(of, seed))).collect();
-    session.run(0, values, &mut ()).unwrap();
+    let values = || inputs.iter().zip(1..).map(|(of, seed)| Value::from(array(of, seed))).collect::<Vec<_>>();
+    let found = session.run(0, values(), &mut ()).unwrap();
+    let expected = Engine::native(Options::default()).session(&model).unwrap().run(0, values(), &mut ()).unwrap();
+    let [found, expected] = [&found, &expected].map(|run| run.outputs[0].single().unwrap());
+    let comparison = Comparison::of(found, expected, BF16).unwrap();
+    assert!(comparison.passes(), "{comparison}");
     let records = session.machine().records().iter();
     records
         .flat_map(|record| record.stages.iter().filter(|stage| stage.cores > 0).map(|stage| stage.name.to_string()))
@@ -164,4 +169,42 @@ fn which_programs_rows_have() {
     // A row of this width does not fit into L1.
     let (x, y) = (tensor(1, bf16, &[2, 9000]), tensor(2, bf16, &[2, 9000]));
     assert_eq!(programs(softmax(&x, &y), &[&x], &y), ["softmax-max", "softmax-sum", "softmax"]);
+}
+
+/// Tiles of the widest row that fits into a worker's L1, if each takes so many bytes beside
+/// `fixed` ones.
+fn widest(of_each: u32, fixed: u32) -> i32 {
+    let room = WORKER.data_end.get() - WORKER.data.get();
+    i32::try_from((room - fixed) / of_each).unwrap()
+}
+
+/// The widest rows that fit into L1 have the kernel for whole rows; one tile more, and many more,
+/// are composed of stages. Neither is left to the host (`--strict`).
+#[test]
+fn rows_as_wide_as_l1_and_wider() {
+    let of = |id, width: i32| tensor(id, DataType::BFloat16, &[3, width]);
+    // Argument, result and terms; two pages of float32 and one of bfloat16.
+    let softmax_tiles = widest(2 * 2048 + 4096, 2 * 4096 + 2048);
+    let layer_norm_tiles = widest(2 * 2048 + 4096, 4 * 4096 + 2048);
+    let rms_norm_tiles = widest(2 * 2048, 4 * 4096 + 2048);
+    let weighted_tiles = widest(2 * 2048 + 2 * (2048 + 4096), 4 * 4096 + 2048);
+    for (wider, whole) in [(0, true), (1, false), (700, false)] {
+        let (x, y) = (of(1, 32 * (softmax_tiles + wider) - 3), of(2, 32 * (softmax_tiles + wider) - 3));
+        assert_eq!(programs(softmax(&x, &y), &[&x], &y) == ["softmax-rows"], whole, "{wider} tiles wider");
+    }
+    for (wider, whole) in [(0, true), (1, false)] {
+        let (x, y) = (of(1, 32 * (layer_norm_tiles + wider) - 3), of(2, 32 * (layer_norm_tiles + wider) - 3));
+        let names = programs(layer_norm(&x, [None, None], &y), &[&x], &y);
+        assert_eq!(names == ["layer-norm-rows"], whole, "{wider} tiles wider");
+        let (x, y) = (of(1, 32 * (rms_norm_tiles + wider) - 3), of(2, 32 * (rms_norm_tiles + wider) - 3));
+        let names = programs(rms_norm(&x, [None, None], &y), &[&x], &y);
+        assert_eq!(names == ["rms-norm-rows"], whole, "{wider} tiles wider");
+    }
+    for (wider, whole) in [(0, true), (1, false), (700, false)] {
+        let width = 32 * (weighted_tiles + wider) - 3;
+        let (x, y) = (of(1, width), of(2, width));
+        let [weight, bias] = [3, 4].map(|id| tensor(id, DataType::BFloat16, &[width]));
+        let names = programs(rms_norm(&x, [Some(&weight), Some(&bias)], &y), &[&x, &weight, &bias], &y);
+        assert_eq!(names == ["rms-norm-rows"], whole, "{wider} tiles wider");
+    }
 }
