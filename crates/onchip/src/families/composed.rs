@@ -169,3 +169,57 @@ pub(super) fn counted(op: &ArangeOp, count: usize, task: &Task<'_>) -> Planned {
     recipe.same_elements(made.of(), result, site)?;
     Ok(recipe)
 }
+
+/// The gradient in slot 0 times the derivative of `gelu` at slot 1: the normal distribution at x,
+/// and x times its density.
+pub(super) fn gelu_gradient() -> Vec<Line> {
+    use Function as F;
+    const DENSITY: f32 = 0.398_942_3;
+    let copy = |to| Line::plain(Step::new(F::Copy).of(1, 0, 0).to(to));
+    vec![
+        copy(2),
+        norm::one(F::Scale, 2, -std::f32::consts::FRAC_1_SQRT_2),
+        norm::one(F::Erfc, 2, 0.0),
+        norm::one(F::Scale, 2, 0.5),
+        copy(3),
+        norm::one(F::Square, 3, 0.0),
+        norm::one(F::Scale, 3, -0.5),
+        norm::one(F::Exp, 3, 0.0),
+        norm::two(F::Multiply, 3, 1),
+        norm::one(F::Scale, 3, DENSITY),
+        norm::two(F::Add, 2, 3),
+        norm::two(F::Multiply, 0, 2),
+    ]
+}
+
+/// The same of the `gelu` with `t = tanh(k (x + c x^3))`: `(1 + t) / 2 + x (1 - t^2) k (1 + 3 c
+/// x^2) / 2`.
+pub(super) fn gelu_tanh_gradient() -> Vec<Line> {
+    use Function as F;
+    const K: f32 = 0.797_884_6;
+    const C: f32 = 0.044_715;
+    let copy = |from: u32, to| Line::plain(Step::new(F::Copy).of(from, 0, 0).to(to));
+    vec![
+        copy(1, 2),
+        norm::one(F::Square, 2, 0.0),
+        copy(2, 3),
+        norm::one(F::Scale, 2, C),
+        norm::one(F::Shift, 2, 1.0),
+        norm::two(F::Multiply, 2, 1),
+        norm::one(F::Scale, 2, K),
+        norm::one(F::Tanh, 2, 0.0),
+        norm::one(F::Scale, 3, 3.0 * C),
+        norm::one(F::Shift, 3, 1.0),
+        norm::one(F::Scale, 3, 0.5 * K),
+        norm::two(F::Multiply, 3, 1),
+        copy(2, 1),
+        norm::one(F::Square, 1, 0.0),
+        norm::one(F::Negative, 1, 0.0),
+        norm::one(F::Shift, 1, 1.0),
+        norm::two(F::Multiply, 3, 1),
+        norm::one(F::Shift, 2, 1.0),
+        norm::one(F::Scale, 2, 0.5),
+        norm::two(F::Add, 2, 3),
+        norm::two(F::Multiply, 0, 2),
+    ]
+}

@@ -6,6 +6,7 @@ use tilework_model::ttnn::ops::eltwise::{
     EltwiseBinaryCompositeOp, EltwiseBinaryCompositeOpType, EltwiseBinaryCompositeScalarOp, EltwiseBinaryOp,
     EltwiseBinaryOpType, EltwiseTernaryWhereOp, EltwiseUnaryCompositeOp, EltwiseUnaryCompositeOpParams,
     EltwiseUnaryCompositeOpType, EltwiseUnaryOp, EltwiseUnaryOpParams, EltwiseUnaryOpType,
+    ExperimentalEltwiseBinaryBackwardOp,
 };
 use tilework_model::ttnn::ops::fused::UnaryWithParam;
 use tilework_model::ttnn::types::NumberType;
@@ -386,6 +387,20 @@ pub(super) fn select(_: &EltwiseTernaryWhereOp, task: &Task<'_>) -> Planned {
     }
     let step = Step::new(Function::Where).of(0, 1, 2).to(0);
     one_stage("where", task, vec![Line::plain(step)], yes.dtype())
+}
+
+/// The gradient of a `gelu`.
+pub(super) fn gelu_backward(op: &ExperimentalEltwiseBinaryBackwardOp, task: &Task<'_>) -> Planned {
+    let [grad, input] = task.operands else { return Err("other than two operands".into()) };
+    if is_integer(grad.dtype()) || is_integer(input.dtype()) {
+        return Err("gradients that are integers".into());
+    }
+    let lines = match op.approximate.as_str() {
+        "tanh" => composed::gelu_tanh_gradient(),
+        "none" | "" => composed::gelu_gradient(),
+        other => return Err(format!("a gelu that is approximated by {other:?}")),
+    };
+    stage_of("gelu-backward", task, lines, DType::F32, true)
 }
 
 /// The same numbers in another element type.

@@ -17,12 +17,15 @@ mod lines;
 mod matmul;
 mod movement;
 mod norm;
+mod optimizer;
 mod places;
 mod pool;
+mod quantized;
 mod rearrange;
 mod reduction;
 mod rows;
 mod rowwise;
+mod split;
 mod stage;
 mod tiles;
 mod weights;
@@ -64,6 +67,7 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::EltwiseBinaryAtan2(_) => eltwise::atan2(task),
         Op::EltwiseBinaryComposite(op) => eltwise::binary_composite(op, task),
         Op::EltwiseBinaryCompositeScalar(op) => eltwise::binary_scalar(op, task),
+        Op::ExperimentalEltwiseBinaryBackward(op) => eltwise::gelu_backward(op, task),
         Op::EltwiseTernaryWhere(op) => eltwise::select(op, task),
         Op::EltwiseUnary(op) => eltwise::unary(op, task),
         Op::EltwiseUnaryComposite(op) => eltwise::unary_composite(op, task),
@@ -94,6 +98,12 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::LayerNorm(op) => norm::layer_norm(op, task),
         Op::RMSNorm(op) => norm::rms_norm(op, task),
         Op::Softmax(op) => norm::softmax(op, task),
+        Op::LayerNormPreAllGather(op) => split::layer_norm_before(op, task),
+        Op::LayerNormPostAllGather(op) => split::layer_norm_after(op, task),
+        Op::RMSNormPreAllGather(op) => split::rms_norm_before(op, task),
+        Op::DitRMSNormUnaryFused(op) => split::fused_rms_norm(op, task),
+        Op::EltwiseQuantization(op) => quantized::quantization(op, task),
+        Op::AdamW(op) => optimizer::adamw(op, task),
         Op::Reduction(op) => reduction::reduction(op, task),
         Op::ReductionProd(op) => reduction::prod(op, task),
         Op::ReductionArgMax(op) => lines::arg_max(op, task),

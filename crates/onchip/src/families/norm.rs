@@ -143,9 +143,9 @@ pub(super) fn softmax_of(mut of: Statistics<'_>, to: Of<'_>) -> Planned {
     of.pass("softmax", others, to)
 }
 
-/// Steps for the weight and the bias behind the operand.
-fn affine<'t>(weight: bool, bias: bool, task: &Task<'t>) -> Result<Others<'t>, String> {
-    let which = [(weight, 1, Function::Multiply), (bias, 1 + usize::from(weight), Function::Add)];
+/// Steps for the weight and the bias, of which the first that is given is operand `first`.
+pub(super) fn affine<'t>(weight: bool, bias: bool, first: usize, task: &Task<'t>) -> Result<Others<'t>, String> {
+    let which = [(weight, first, Function::Multiply), (bias, first + usize::from(weight), Function::Add)];
     let given = which.into_iter().filter(|(given, ..)| *given);
     given.map(|(_, i, function)| Ok((task.operand(i)?, vec![two(function, 0, 1)]))).collect()
 }
@@ -167,7 +167,7 @@ pub(super) fn rms_norm(op: &RMSNormOp, task: &Task<'_>) -> Planned {
     let after = vec![one(Function::Scale, 0, 1.0 / of.count() as f32), one(Function::Rsqrt, 0, op.epsilon)];
     let root = of.fold("mean-square", &[], vec![one(Function::Square, 1, 0.0)], By::Sum, after)?;
     let mut others = vec![(root.of(), vec![two(Function::Multiply, 0, 1)])];
-    others.extend(affine(op.weight.is_some(), op.bias.is_some(), task)?);
+    others.extend(affine(op.weight.is_some(), op.bias.is_some(), 1, task)?);
     of.pass("rms-norm", others, task.result()?)
 }
 
@@ -180,6 +180,6 @@ pub(super) fn layer_norm(op: &LayerNormOp, task: &Task<'_>) -> Planned {
     let (mean, root) = of.deviations(op.epsilon)?;
     let mut others =
         vec![(mean.of(), vec![two(Function::Subtract, 0, 1)]), (root.of(), vec![two(Function::Multiply, 0, 1)])];
-    others.extend(affine(op.weight.is_some(), op.bias.is_some(), task)?);
+    others.extend(affine(op.weight.is_some(), op.bias.is_some(), 1, task)?);
     of.pass("layer-norm", others, task.result()?)
 }
