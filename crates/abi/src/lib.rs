@@ -29,6 +29,7 @@ pub mod msg;
 pub mod noc;
 pub mod pci;
 pub mod print;
+pub mod random;
 pub mod rearrange;
 pub mod reg;
 mod reg_tile;

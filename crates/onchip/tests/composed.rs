@@ -7,9 +7,10 @@ use chip::common::build::{list, tensor};
 use chip::{array, floats, lengths, numbers, same, same_of, tolerance};
 use proptest::prelude::*;
 use tilework_engine::{Tolerance, Value};
-use tilework_model::common::DataType;
+use tilework_model::common::{DataType, TensorLayout};
+use tilework_model::ttnn::ops::creation::RandOp;
 use tilework_model::ttnn::ops::eltwise::{
-    ExperimentalEltwiseBinaryBackwardOp, ExperimentalEltwiseBinaryBackwardOpType,
+    DropoutOp, ExperimentalEltwiseBinaryBackwardOp, ExperimentalEltwiseBinaryBackwardOpType,
 };
 use tilework_model::ttnn::ops::normalization::{
     DitRMSNormUnaryFusedOp, LayerNormPostAllGatherOp, LayerNormPreAllGatherOp, RMSNormPreAllGatherOp,
@@ -26,6 +27,28 @@ use tilework_ops::Tensor;
 /// These dimensions with another last one.
 fn with_last(dims: &[i32], last: i32) -> Vec<i32> {
     dims[..dims.len() - 1].iter().copied().chain([last]).collect()
+}
+
+fn rand(out: &TensorRef, low: f32, high: f32, seed: u32) -> Op {
+    let size = out.desc.shape.iter().map(|&n| i64::from(n)).collect();
+    Op::Rand(RandOp {
+        device: None,
+        size,
+        low,
+        high,
+        seed,
+        dtype: out.desc.dtype(),
+        layout: TensorLayout::Tile,
+        memcfg: None,
+        out: out.clone(),
+    })
+}
+
+/// More pages of random numbers than cores of the board.
+#[test]
+fn many_random_numbers() {
+    let (input, out) = (tensor(1, DataType::Float32, &[1]), tensor(2, DataType::Float32, &[500, 600]));
+    same(rand(&out, 0.0, 1.0, 7), &[&input], &out, Tolerance::EXACT);
 }
 
 proptest! {
@@ -167,6 +190,18 @@ proptest! {
             values
         };
         same_of(ops, &inputs, &values, &[&whole, &numbers_out, &again], Tolerance::EXACT);
+    }
+
+    /// The same numbers as host arithmetic's, whichever cores make them.
+    #[test]
+    fn random_numbers(dims in lengths(), data_type in floats(), seed in any::<u32>(), low in -3..3_i32) {
+        let (input, out) = (tensor(1, data_type, &dims), tensor(2, data_type, &dims));
+        let drop = DropoutOp {
+            input: input.clone(), prob: 0.3, scale: 1.0 / 0.7, seed, use_per_device_seed: true, output_dtype: None,
+            memory_config: None, out: out.clone(),
+        };
+        same(Op::Dropout(drop), &[&input], &out, Tolerance::EXACT);
+        same(rand(&out, low as f32, low as f32 + 2.7, seed), &[&input], &out, Tolerance::EXACT);
     }
 
     #[test]

@@ -141,6 +141,7 @@ pub const KERNELS: &[(&str, &[u8])] = &[
     ("pair-pack", prebuilt!("pair-pack.elf").1),
     ("pair-unpack", prebuilt!("pair-unpack.elf").1),
     ("prints", prebuilt!("prints.elf").1),
+    ("random", prebuilt!("random.elf").1),
     ("reader", prebuilt!("reader.elf").1),
     ("rearrange", prebuilt!("rearrange.elf").1),
     ("reduce-math", prebuilt!("reduce-math.elf").1),

@@ -19,7 +19,7 @@ sources! {
         "src/cq/mod.rs" "src/cq/prefetch.rs" "src/cq/status.rs" "src/cq/tiles.rs" "src/cq/wire.rs" "src/edges.rs" "src/eltwise.rs"
         "src/flash.rs" "src/globals.rs" "src/grid.rs" "src/kernel.rs" "src/kmd.rs" "src/l1.rs" "src/lib.rs" "src/lines.rs" "src/msg.rs"
         "src/noc.rs"
-        "src/pci.rs" "src/print.rs" "src/rearrange.rs" "src/reg.rs"
+        "src/pci.rs" "src/print.rs" "src/random.rs" "src/rearrange.rs" "src/reg.rs"
         "src/reg_tile.rs" "src/rowwise.rs" "src/simlib.rs" "src/stream.rs" "src/telemetry.rs" "src/tensix.rs"
         "src/tensix/cfg/data.rs" "src/tensix/cfg/global.rs" "src/tensix/cfg/mod.rs"
         "src/tensix/cfg/thcon.rs" "src/tensix/cfg/thread.rs" "src/tensix/insn/config.rs"

@@ -21,6 +21,7 @@ mod optimizer;
 mod places;
 mod pool;
 mod quantized;
+mod random;
 mod rearrange;
 mod reduction;
 mod rows;
@@ -67,6 +68,8 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::EltwiseBinaryAtan2(_) => eltwise::atan2(task),
         Op::EltwiseBinaryComposite(op) => eltwise::binary_composite(op, task),
         Op::EltwiseBinaryCompositeScalar(op) => eltwise::binary_scalar(op, task),
+        Op::Dropout(op) => random::dropout(op, task),
+        Op::Rand(op) => random::rand(op, task),
         Op::ExperimentalEltwiseBinaryBackward(op) => eltwise::gelu_backward(op, task),
         Op::EltwiseTernaryWhere(op) => eltwise::select(op, task),
         Op::EltwiseUnary(op) => eltwise::unary(op, task),
