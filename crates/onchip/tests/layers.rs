@@ -9,7 +9,8 @@ use tilework_abi::board::Board;
 use tilework_engine::{Tolerance, Value};
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::attention::{
-    PagedScaledDotProductAttentionDecodeOp, ScaledDotProductAttentionDecodeOp, ScaledDotProductAttentionOp,
+    FlashMlaPrefillOp, PagedFlashMultiLatentAttentionDecodeOp, PagedScaledDotProductAttentionDecodeOp,
+    ScaledDotProductAttentionDecodeOp, ScaledDotProductAttentionOp,
 };
 use tilework_model::ttnn::ops::matmul::MatmulOp;
 use tilework_model::ttnn::ops::normalization::{BatchNormInferenceOp, BatchNormTrainingOp, GroupNormOp};
@@ -84,7 +85,7 @@ proptest! {
     #[test]
     fn attention_of_any_heads(
         batch in 1..3_i32, key_heads in 1..3_i32, shared in 1..4_i32, queries in 1..40_i32, more in 0..40_i32,
-        depth in 1..70_i32, which in 0..4_usize, mask_of in any::<[bool; 3]>(), data_type in floats(),
+        depth in 1..70_i32, which in 0..4_usize, mask_of in any::<[bool; 3]>(), data_type in floats(), sunk in any::<bool>(),
     ) {
         let (heads, keys) = (key_heads * shared, queries + more);
         let q = tensor(1, data_type, &[batch, heads, queries, depth]);
@@ -92,14 +93,55 @@ proptest! {
         let (k, v, out) = (of_keys(2), of_keys(3), tensor(5, data_type, &[batch, heads, queries, depth]));
         let one = |whole: i32, is: bool| if is { 1 } else { whole };
         let mask = tensor(4, data_type, &[one(batch, mask_of[0]), one(heads, mask_of[1]), one(queries, mask_of[2]), keys]);
-        let masked = which == 2;
+        let (masked, sink) = (which == 2, tensor(6, data_type, &[1, heads, 1, 1]));
         let op = ScaledDotProductAttentionOp {
             query: q.clone(), key: k.clone(), value: v.clone(), is_causal: which == 1 || (which == 3 && mask_of[0]),
             attention_mask: masked.then(|| mask.clone()), scale: (which == 2).then_some(0.3),
-            sliding_window_size: (which == 3).then_some(5), attention_sink: None, out: out.clone(), memcfg: None,
+            sliding_window_size: (which == 3).then_some(5), attention_sink: sunk.then(|| sink.clone()), out: out.clone(), memcfg: None,
         };
-        let inputs: Vec<&TensorRef> = [&q, &k, &v].into_iter().chain(masked.then_some(&mask)).collect();
+        let inputs = [&q, &k, &v].into_iter().chain(masked.then_some(&mask)).chain(sunk.then_some(&sink));
+        let inputs: Vec<&TensorRef> = inputs.collect();
         same(Op::ScaledDotProductAttention(op), &inputs, &out, tolerance(data_type));
+    }
+
+    /// Values that are the first columns of the keys, of prompts and of pages, with a sink.
+    #[test]
+    fn latent_attention(
+        batch in 1..3_i32, heads in 1..5_i32, queries in 1..40_i32, pages in 1..3_i32, depth in 2..70_i32,
+        given in any::<bool>(), causal in any::<bool>(), sunk in any::<bool>(), data_type in floats(), seed in any::<u64>(),
+    ) {
+        let columns = depth / 2;
+        let (q, out) = (tensor(1, data_type, &[batch, heads, queries, depth]), tensor(4, data_type, &[batch, heads, queries, columns]));
+        let (k, v) = (tensor(2, data_type, &[batch, 1, queries, depth]), tensor(3, data_type, &[batch, 1, queries, columns]));
+        let op = FlashMlaPrefillOp {
+            query: q.clone(), key: k.clone(), value: given.then(|| v.clone()), attention_mask: None,
+            head_dim_v: columns as u32, is_causal: causal, scale: Some(0.2), out: out.clone(), memcfg: None,
+        };
+        let inputs: Vec<&TensorRef> = [&q, &k].into_iter().chain(given.then_some(&v)).collect();
+        same(Op::FlashMlaPrefill(op), &inputs, &out, tolerance(data_type));
+
+        let (q, out) = (tensor(1, data_type, &[1, batch, heads, depth]), tensor(7, data_type, &[1, batch, heads, columns]));
+        let k = tensor(2, data_type, &[batch * pages + 1, 1, 32, depth]);
+        let v = tensor(3, data_type, &[batch * pages + 1, 1, 32, columns]);
+        let table = rows(tensor(4, DataType::Int32, &[batch, pages]));
+        let at = rows(tensor(5, DataType::Int32, &[batch]));
+        let sink = tensor(6, data_type, &[heads, 32]);
+        let op = PagedFlashMultiLatentAttentionDecodeOp {
+            query: q.clone(), key: k.clone(), value: given.then(|| v.clone()), head_dim_v: columns as u32,
+            page_table: table.clone(), is_causal: true, attention_mask: None, cur_pos_tensor: Some(at.clone()),
+            attention_sink: sunk.then(|| sink.clone()), scale: None, out: out.clone(), memcfg: None,
+        };
+        let inputs = [&q, &k].into_iter().chain(given.then_some(&v)).chain([&table, &at]).chain(sunk.then_some(&sink));
+        let inputs: Vec<&TensorRef> = inputs.collect();
+        let values = || {
+            let of = |(of, seed_of): (&&TensorRef, u64)| Value::from(match of.desc.shape.len() {
+                1 => numbers(of, (pages * 32) as usize, seed),
+                2 if of.desc.dtype() == DataType::Int32 => numbers(of, (batch * pages + 1) as usize, seed),
+                _ => array(of, seed_of),
+            });
+            inputs.iter().zip(1..).map(of).collect::<Vec<_>>()
+        };
+        same_of(vec![Op::PagedFlashMultiLatentAttentionDecode(op)], &inputs, &values, &[&out], tolerance(data_type));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use tilework_model::ttnn::ops::attention::{
 use tilework_ops::DType;
 use tilework_runtime::tensor::Layout;
 
+use super::eltwise::is_integer;
 use super::flash::Asked;
 use super::matmul::Shape;
 use super::norm::{self, Statistics, one, two};
@@ -46,7 +47,7 @@ enum Seen<'s> {
 }
 
 /// Query, key and value, with what is known of them.
-struct Attention<'s> {
+pub(super) struct Attention<'s> {
     query: Of<'s>,
     key: Of<'s>,
     value: Of<'s>,
@@ -61,16 +62,18 @@ struct Attention<'s> {
     seen: Seen<'s>,
     /// Added to the scores, and its factor.
     mask: Option<(Of<'s>, f32)>,
+    /// One more score for each head, which has no value.
+    sink: Option<Of<'s>>,
 }
 
 /// Four lengths of a tensor.
-fn four(of: Of<'_>) -> Result<[usize; 4], String> {
+pub(super) fn four(of: Of<'_>) -> Result<[usize; 4], String> {
     <[usize; 4]>::try_from(of.spec.logical_shape()).map_err(|_| "a tensor of other than four dimensions".into())
 }
 
 impl<'s> Attention<'s> {
     /// Of `[batch, heads, queries, size]`, or `[1, batch, heads, size]` with one query each.
-    fn of(
+    pub(super) fn of(
         [query, key, value]: [Of<'s>; 3],
         one_query: bool,
         key_dims: [usize; 4],
@@ -86,8 +89,23 @@ impl<'s> Attention<'s> {
             return Err("keys of other sides than queries".into());
         }
         let scale = scale.unwrap_or(1.0 / (depth as f32).sqrt());
-        let (seen, mask) = (Seen::All, None);
-        Ok(Self { query, key, value, batch, heads, key_heads, queries, keys, depth, value_depth, scale, seen, mask })
+        let (seen, mask, sink) = (Seen::All, None, None);
+        Ok(Self {
+            query,
+            key,
+            value,
+            batch,
+            heads,
+            key_heads,
+            queries,
+            keys,
+            depth,
+            value_depth,
+            scale,
+            seen,
+            mask,
+            sink,
+        })
     }
 
     /// Query heads that a key head serves.
@@ -107,7 +125,7 @@ impl<'s> Attention<'s> {
                 return Err(format!("elements of type {}", of.spec.dtype().name()));
             }
         }
-        if self.in_one_pass(result, &mut recipe, site)? {
+        if self.sink.is_none() && self.in_one_pass(result, &mut recipe, site)? {
             return Ok(recipe);
         }
         let (groups, rows) = (self.batch * self.key_heads, self.shared() * self.queries);
@@ -128,13 +146,47 @@ impl<'s> Attention<'s> {
         let scores = self.masked(scores, &mut recipe, site)?;
         let whole = self.query.spec.dtype() == DType::F32;
         let weights = recipe.tiles(&dims, if whole { DType::F32 } else { DType::BF16 })?;
+        let sink = self.sink_of_rows(&mut recipe, site)?;
         let of = Statistics::of(scores.of(), vec![false, false, false, true], recipe, site)?;
-        let mut recipe = norm::softmax_of(of, weights.of())?;
+        let mut recipe = match sink {
+            Some(sink) => norm::softmax_with(sink.of(), self.scale, of, weights.of())?,
+            None => norm::softmax_of(of, weights.of())?,
+        };
         recipe.clear(weights.of(), super::edges::Edge::Columns, site)?;
         let made = recipe.tiles(&[outer[0], outer[1], rows, self.value_depth], result.spec.dtype())?;
         product(&mut recipe, groups, [weights.of(), value.of(), made.of()], site)?;
         recipe.same_elements(made.of(), result, site)?;
         Ok(recipe)
+    }
+
+    /// Adds the programs for the queries of a prompt.
+    pub(super) fn of_prompt(
+        mut self,
+        (window, causal, mask): (Option<usize>, bool, Option<Of<'s>>),
+        recipe: Recipe,
+        task: &Task<'_>,
+    ) -> Planned {
+        self.seen = match (window, causal, mask) {
+            (Some(_), ..) if self.queries > self.keys => return Err("queries that see no key".into()),
+            (Some(window), false, _) => Seen::Around { window },
+            (window, true, mask) if window.is_some() || mask.is_none() => Seen::Before { window },
+            _ => Seen::All,
+        };
+        self.mask = mask.map(|mask| (mask, 1.0));
+        self.plan(recipe, task)
+    }
+
+    /// The sink's score for each row of the scores.
+    fn sink_of_rows(&self, recipe: &mut Recipe, site: &Site) -> Result<Option<Made>, String> {
+        let Some(sink) = self.sink else { return Ok(None) };
+        let count = sink.spec.logical_shape().iter().product::<usize>();
+        if count == 0 || !count.is_multiple_of(self.heads) || is_integer(sink.spec.dtype()) {
+            return Err("a sink of other sides or types".into());
+        }
+        // The first element of each head's.
+        let each = (count / self.heads) as i64;
+        let dims = [1, self.key_heads, self.shared(), self.queries, 1];
+        self.rows_of(sink, 0, (&dims, &[0, each * self.shared() as i64, each, 0, 0]), recipe, site).map(Some)
     }
 
     /// Adds one program for all of it, if there is one that can do it.
@@ -301,7 +353,7 @@ fn product(recipe: &mut Recipe, batch: usize, [a, b, y]: [Of<'_>; 3], site: &Sit
 }
 
 /// Key and value dimensions that fit each other.
-fn keyed(key: Of<'_>, value: Of<'_>) -> Result<([usize; 4], usize), String> {
+pub(super) fn keyed(key: Of<'_>, value: Of<'_>) -> Result<([usize; 4], usize), String> {
     let (dims, [batch, heads, keys, depth]) = (four(key)?, four(value)?);
     if [batch, heads, keys] != dims[..3] {
         return Err("values of other sides than keys".into());
@@ -318,36 +370,33 @@ pub(super) fn attention(op: &ScaledDotProductAttentionOp, task: &Task<'_>) -> Pl
     let (dims, depth) = keyed(operands[1], operands[2])?;
     let mut of = Attention::of(operands, false, dims, depth, op.scale)?;
     if op.attention_sink.is_some() {
-        return Err("an attention sink".into());
+        of.sink = Some(task.operand(3 + usize::from(op.attention_mask.is_some()))?);
     }
+    let mask = op.attention_mask.is_some().then(|| task.operand(3)).transpose()?;
     let window = op.sliding_window_size.map(|n| n as usize);
-    of.seen = match (window, op.is_causal, op.attention_mask.is_some()) {
-        (Some(_), ..) if of.queries > of.keys => return Err("queries that see no key".into()),
-        (Some(window), false, _) => Seen::Around { window },
-        (window, true, mask) if window.is_some() || !mask => Seen::Before { window },
-        _ => Seen::All,
-    };
-    if op.attention_mask.is_some() {
-        of.mask = Some((task.operand(3)?, 1.0));
-    }
-    of.plan(Recipe::default(), task)
+    of.of_prompt((window, op.is_causal, mask), Recipe::default(), task)
 }
 
 /// What the operations with one query for each of the batch have in common.
-struct Decode {
-    causal: bool,
-    mask: bool,
-    positions: bool,
-    sink: bool,
-    window: Option<usize>,
+pub(super) struct Decode {
+    pub(super) causal: bool,
+    pub(super) mask: bool,
+    pub(super) positions: bool,
+    pub(super) sink: bool,
+    pub(super) window: Option<usize>,
 }
 
 impl Decode {
     /// Masks by positions, operand number `first`, and by a mask behind it.
-    fn apply<'s>(&self, of: &mut Attention<'s>, first: usize, task: &Task<'s>) -> Result<Option<Of<'s>>, String> {
+    pub(super) fn apply<'s>(
+        &self,
+        of: &mut Attention<'s>,
+        first: usize,
+        task: &Task<'s>,
+    ) -> Result<Option<Of<'s>>, String> {
         let Self { causal, mask, positions, sink, window } = *self;
         if sink {
-            return Err("an attention sink".into());
+            of.sink = Some(task.operand(first + usize::from(positions) + usize::from(mask))?);
         }
         if !causal && (positions || window.is_some()) {
             return Err("positions of queries that see all keys".into());
@@ -392,7 +441,7 @@ pub(super) fn decode(op: &ScaledDotProductAttentionDecodeOp, task: &Task<'_>) ->
 }
 
 /// Ends the recipe of a decode with a mask, which is scaled as the scores are.
-fn with_mask(of: Attention<'_>, mask: Option<Of<'_>>, mut recipe: Recipe, task: &Task<'_>) -> Planned {
+pub(super) fn with_mask(of: Attention<'_>, mask: Option<Of<'_>>, mut recipe: Recipe, task: &Task<'_>) -> Planned {
     let Some(mask) = mask else { return of.plan(recipe, task) };
     let made = mask_of_decode(mask, &mut recipe, task.site)?;
     let scale = of.scale;
@@ -401,7 +450,12 @@ fn with_mask(of: Attention<'_>, mask: Option<Of<'_>>, mut recipe: Recipe, task: 
 
 /// Keys or values of each sequence, of pages `[pages, heads, page length, size]` by a table
 /// `[sequences, pages of each]`, in rows; with their lengths.
-fn unpaged(cache: Of<'_>, table: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result<(Made, [usize; 4]), String> {
+pub(super) fn unpaged(
+    cache: Of<'_>,
+    table: Of<'_>,
+    recipe: &mut Recipe,
+    site: &Site,
+) -> Result<(Made, [usize; 4]), String> {
     let [pages, heads, length, size] = four(cache)?;
     let [sequences, each] = *table.spec.logical_shape() else { return Err("a table of other sides".into()) };
     let dims = [sequences, heads, each, length, size];

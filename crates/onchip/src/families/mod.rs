@@ -13,6 +13,7 @@ mod flash;
 mod fused;
 mod gathered;
 mod heads;
+mod latent;
 mod lines;
 mod matmul;
 mod movement;
@@ -80,6 +81,8 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::NamedFull(op) => movement::full(Fill::Float(f32::from(u8::from(op.kind == NamedFullOpType::Ones))), task),
         Op::ChunkedScaledDotProductAttention(op) => attention::chunked(op, task),
         Op::PagedScaledDotProductAttentionDecode(op) => attention::paged_decode(op, task),
+        Op::FlashMlaPrefill(op) => latent::prefill(op, task),
+        Op::PagedFlashMultiLatentAttentionDecode(op) => latent::paged_decode(op, task),
         Op::ScaledDotProductAttention(op) => attention::attention(op, task),
         Op::ScaledDotProductAttentionDecode(op) => attention::decode(op, task),
         Op::ConcatenateHeads(_) | Op::NLPConcatHeads(_) => heads::joined(task),

@@ -143,6 +143,30 @@ pub(super) fn softmax_of(mut of: Statistics<'_>, to: Of<'_>) -> Planned {
     of.pass("softmax", others, to)
 }
 
+/// The softmax of rows that have one more score each, which has no result: that of `sink`, times
+/// the scale.
+pub(super) fn softmax_with(sink: Of<'_>, scale: f32, mut of: Statistics<'_>, to: Of<'_>) -> Planned {
+    let scaled = one(Function::Scale, 1, scale);
+    let largest = of.fold("softmax-max", &[], Vec::new(), By::Max, Vec::new())?;
+    let dims = largest.of().spec.logical_shape();
+    let bound = of.recipe.tiles(dims, DType::F32)?;
+    let others = vec![(sink, vec![scaled, two(Function::Max, 0, 1)])];
+    of.recipe.stages.push(rows("softmax-sink", (largest.of(), bound.of()), others, Vec::new(), of.site)?);
+    let before = vec![two(Function::Subtract, 1, 2), one(Function::Exp, 1, 0.0)];
+    let sum = of.fold("softmax-sum", &[&bound], before, By::Sum, Vec::new())?;
+    let part = of.recipe.tiles(dims, DType::F32)?;
+    let kept = Line::plain(Step::new(Function::Copy).of(1, 0, 0).to(2));
+    let added = vec![two(Function::Subtract, 2, 1), one(Function::Exp, 2, 0.0), two(Function::Add, 0, 2)];
+    let others = vec![(sink, vec![scaled, kept]), (bound.of(), added)];
+    let after = vec![one(Function::Reciprocal, 0, 0.0)];
+    of.recipe.stages.push(rows("softmax-sink", (sum.of(), part.of()), others, after, of.site)?);
+    let others = vec![
+        (bound.of(), vec![two(Function::Subtract, 0, 1), one(Function::Exp, 0, 0.0)]),
+        (part.of(), vec![two(Function::Multiply, 0, 1)]),
+    ];
+    of.pass("softmax", others, to)
+}
+
 /// Steps for the weight and the bias, of which the first that is given is operand `first`.
 pub(super) fn affine<'t>(weight: bool, bias: bool, first: usize, task: &Task<'t>) -> Result<Others<'t>, String> {
     let which = [(weight, first, Function::Multiply), (bias, first + usize::from(weight), Function::Add)];
