@@ -12,6 +12,7 @@ use tilework_model::ttnn::ops::creation::RandOp;
 use tilework_model::ttnn::ops::eltwise::{
     DropoutOp, ExperimentalEltwiseBinaryBackwardOp, ExperimentalEltwiseBinaryBackwardOpType,
 };
+use tilework_model::ttnn::ops::matmul::SparseMatmulOp;
 use tilework_model::ttnn::ops::normalization::{
     DitRMSNormUnaryFusedOp, LayerNormPostAllGatherOp, LayerNormPreAllGatherOp, RMSNormPreAllGatherOp,
 };
@@ -202,6 +203,39 @@ proptest! {
         };
         same(Op::Dropout(drop), &[&input], &out, Tolerance::EXACT);
         same(rand(&out, low as f32, low as f32 + 2.7, seed), &[&input], &out, Tolerance::EXACT);
+    }
+
+    /// Blocks that flags choose, of weights or of activations; or all of them.
+    #[test]
+    fn sparse_products(
+        outer in prop::array::uniform2(1..3_i32), experts in 1..4_i32, sides in prop::array::uniform3(1..50_i32),
+        of_weights in any::<bool>(), data_type in floats(), whole in any::<bool>(), all in any::<bool>(), seed in any::<u64>(),
+    ) {
+        let ([m, k, n], [a0, a1]) = (sides, [outer[0], if of_weights { outer[1] } else { experts }]);
+        let (a, b) = (tensor(1, data_type, &[a0, a1, m, k]), tensor(2, data_type, &[1, experts, k, n]));
+        let flags = match of_weights {
+            true => tensor(3, if whole { DataType::UInt32 } else { DataType::BFloat16 }, &[1, 1, a0 * a1, experts]),
+            false => tensor(3, if whole { DataType::UInt32 } else { DataType::BFloat16 }, &[1, 1, a0, a1]),
+        };
+        let out = match of_weights {
+            true => tensor(4, data_type, &[a0, a1, 1, experts, m, n]),
+            false => tensor(4, data_type, &[a0, a1, m, n]),
+        };
+        let op = SparseMatmulOp {
+            a: a.clone(), b: b.clone(), sparsity: flags.clone(), out: out.clone(), is_input_a_sparse: !of_weights,
+            is_input_b_sparse: of_weights, nnz: all.then_some(0), program_config: None, memory_config: None,
+            dtype: data_type, compute_config: None,
+        };
+        let values = || {
+            let chosen = numbers(&tensor(3, DataType::UInt32, &flags.desc.shape), 2, seed);
+            let all: Vec<f32> = chosen.to_f32();
+            let of_type = match whole {
+                true => chosen,
+                false => Tensor::from_f32(flags.desc.dtype().into(), chosen.shape().clone(), &all).unwrap(),
+            };
+            vec![Value::from(array(&a, 1)), Value::from(array(&b, 2)), Value::from(of_type)]
+        };
+        same_of(vec![Op::SparseMatmul(op)], &[&a, &b, &flags], &values, &[&out], tolerance(data_type));
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod rearrange;
 mod reduction;
 mod rows;
 mod rowwise;
+mod sparse;
 mod split;
 mod stage;
 mod tiles;
@@ -64,6 +65,7 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::PrepareConvTranspose2dBias(op) => weights::prepare_transposed_bias(op, task),
         Op::PrepareConvTranspose2dWeights(op) => weights::prepare_transposed(op, task),
         Op::Linear(op) => matmul::linear(op, task),
+        Op::SparseMatmul(op) => sparse::matmul(op, task),
         Op::Matmul(op) => matmul::matmul(op, task),
         Op::EltwiseBinary(op) => eltwise::binary(op, task),
         Op::EltwiseBinaryAtan2(_) => eltwise::atan2(task),
