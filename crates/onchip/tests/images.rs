@@ -3,17 +3,18 @@
 mod chip;
 
 use chip::common::build::{on_host, tensor};
-use chip::{BF16, array, floats, rows, same, same_on, tolerance};
+use chip::{BF16, array, floats, rows, same, same_of, same_on, tolerance};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_engine::{Tolerance, Value};
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::conv::{Conv1dOp, Conv2dOp, Conv3dOp, ConvTranspose2dOp};
 use tilework_model::ttnn::ops::pool::{
-    AvgPool2dExtraParams, GlobalAvgPool2dOp, MaxPool2dExtraParams, NonUniformScale2D, Pool2dExtraParams, Pool2dOp,
-    Pool2dOpType, Scale2D, UpsampleOp,
+    AvgPool2dExtraParams, GlobalAvgPool2dOp, MaxPool2dExtraParams, MaxPool2dWithIndicesOp, NonUniformScale2D,
+    Pool2dExtraParams, Pool2dOp, Pool2dOpType, Scale2D, UpsampleOp,
 };
 use tilework_model::ttnn::{Op, TensorRef};
+use tilework_ops::Tensor;
 
 /// A pool, whose result has so many rows and columns.
 struct Pool {
@@ -92,6 +93,33 @@ proptest! {
         let extra = AvgPool2dExtraParams { count_include_pad: counted, divisor_override: None };
         let extra = Pool2dExtraParams::AvgPool2dExtraParams(extra);
         same(pool.of(&tensors, Pool2dOpType::AvgPool2d, extra), &[input], out, tolerance(data_type));
+    }
+
+    /// The places of the largest elements, the first of several.
+    #[test]
+    fn places_of_the_largest_in_windows(
+        batch in 1..3_i32, channels in 1..40_i32, sides in prop::array::uniform2(3..14_i32),
+        kernel in prop::array::uniform2(1..4_i32), stride in prop::array::uniform2(1..4_i32),
+        dilation in prop::array::uniform2(1..3_i32), padding in prop::array::uniform4(0..2_i32), ceil in any::<bool>(),
+        data_type in floats(), index in prop_oneof![Just(DataType::Int32), Just(DataType::UInt16)],
+    ) {
+        let around = [0, 1, 2, 3].map(|k| padding[k].min(kernel[k % 2] / 2));
+        let pool = Pool { batch, channels, sides, kernel, stride, dilation, around, ceil };
+        let Some([input, out]) = pool.tensors(data_type, false) else { return Ok(()) };
+        let places = tensor(3, index, &out.desc.shape);
+        let op = MaxPool2dWithIndicesOp {
+            input: input.clone(), result: out.clone(), result_indices: places.clone(), batch_size: batch as u32,
+            input_height: sides[0] as u32, input_width: sides[1] as u32, channels: channels as u32,
+            kernel_size: kernel.to_vec(), stride: stride.to_vec(), padding: around.to_vec(), dilation: dilation.to_vec(),
+            memory_config: None, applied_shard_scheme: None, ceil_mode: ceil, reallocate_halo_output: true,
+            config_tensors_in_dram: false,
+        };
+        let values = || {
+            let near = array(&input, 1);
+            let all: Vec<f32> = near.to_f32().iter().map(|x| x.round()).collect();
+            vec![Value::from(Tensor::from_f32(near.dtype(), near.shape().clone(), &all).unwrap())]
+        };
+        same_of(vec![Op::MaxPool2dWithIndices(op)], &[&input], &values, &[&out, &places], Tolerance::EXACT);
     }
 
     #[test]

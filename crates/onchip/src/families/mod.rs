@@ -121,6 +121,7 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::CumProd(op) => lines::cumulative_product(op, task),
         Op::Cumulative(op) => lines::cumulative(op, task),
         Op::Scatter(op) => lines::scatter(op, task),
+        Op::MaxPool2dWithIndices(op) => pool::largest_with_places(op, task),
         Op::Pool2d(op) => pool::pool2d(op, task),
         Op::GlobalAvgPool2d(op) => pool::global_average(op, task),
         Op::Upsample(op) => pool::upsample(op, task),

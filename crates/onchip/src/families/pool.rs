@@ -2,17 +2,18 @@
 
 use tilework_abi::eltwise::Function;
 use tilework_model::ttnn::ops::pool::{
-    GlobalAvgPool2dOp, Pool2dExtraParams, Pool2dOp, Pool2dOpType, Scale2D, UpsampleOp,
+    GlobalAvgPool2dOp, MaxPool2dWithIndicesOp, Pool2dExtraParams, Pool2dOp, Pool2dOpType, Scale2D, UpsampleOp,
 };
 use tilework_ops::DType;
+use tilework_runtime::tensor::TensorSpec;
 
-use super::eltwise::is_integer;
+use super::eltwise::{self, is_integer};
 use super::movement::word;
 use super::norm::{self, one, two};
 use super::rearrange::{Part, strides};
 use super::reduction::{self, By, Reduce};
 use super::window::{Axis, Images, equal};
-use crate::recipe::{Made, Of, Planned, Recipe, Site, Task};
+use crate::recipe::{Made, Of, Planned, Recipe, Site, Task, Which};
 
 /// Two numbers of a file.
 fn pair(list: &[i32]) -> Result<[usize; 2], String> {
@@ -22,34 +23,95 @@ fn pair(list: &[i32]) -> Result<[usize; 2], String> {
     }
 }
 
+/// The attributes of a pool: images, rows, columns and channels; sides, steps, padding and dilation
+/// of windows; whether windows that do not fit count.
+type Attributes<'o> = ([u32; 4], [&'o [i32]; 4], bool);
+
 /// The windows of a pool. Four numbers of padding are top, left, bottom and right.
-fn images(op: &Pool2dOp) -> Result<Images, String> {
-    let (kernel, stride) = (pair(&op.kernel_size)?, pair(&op.stride)?);
-    let dilation = if op.dilation.is_empty() { [1, 1] } else { pair(&op.dilation)? };
-    let (before, after) = match *op.padding {
+fn images(
+    ([batch, height, width, channels], [kernel, stride, padding, dilation], ceil): Attributes<'_>,
+) -> Result<Images, String> {
+    let (kernel, stride) = (pair(kernel)?, pair(stride)?);
+    let dilation = if dilation.is_empty() { [1, 1] } else { pair(dilation)? };
+    let (before, after) = match *padding {
         [rows, columns] => (pair(&[rows, columns])?, pair(&[rows, columns])?),
         [top, left, bottom, right] => (pair(&[top, left])?, pair(&[bottom, right])?),
         _ => return Err("padding of other sides".into()),
     };
-    let length = [op.input_height as usize, op.input_width as usize];
+    let length = [height as usize, width as usize];
     let axis = |k: usize| {
         let (length, kernel, dilation, stride) = (length[k], kernel[k], dilation[k], stride[k]);
         let axis = Axis { length, kernel, dilation, stride, before: before[k], after: after[k], output: 0 };
-        axis.windows(op.ceil_mode)
+        axis.windows(ceil)
     };
-    let (batch, channels) = (op.batch_size as usize, op.channels as usize);
-    Ok(Images { batch, axes: [axis(0)?, axis(1)?], channels })
+    Ok(Images { batch: batch as usize, axes: [axis(0)?, axis(1)?], channels: channels as usize })
+}
+
+/// Whether an operand has these images, and a result their windows.
+fn fits(images: &Images, input: Of<'_>, results: &[TensorSpec]) -> Result<(), String> {
+    let count = |spec: &TensorSpec| spec.logical_shape().iter().product::<usize>();
+    let [rows, columns] = images.axes;
+    let all = images.batch * images.channels * rows.length * columns.length;
+    let windows = images.output().iter().product::<usize>();
+    if count(input.spec) != all || results.iter().any(|result| count(result) != windows) {
+        return Err("images of other sides".into());
+    }
+    Ok(())
+}
+
+/// The largest element of each window, and which of its image's it is: the first of several.
+pub(super) fn largest_with_places(op: &MaxPool2dWithIndicesOp, task: &Task<'_>) -> Planned {
+    /// More than the number of any element.
+    const NONE: f32 = 16_777_216.0;
+    let (input, site) = (task.operand(0)?, task.site);
+    let [values, places] = task.results else { return Err("other than two results".into()) };
+    let sides = [op.batch_size, op.input_height, op.input_width, op.channels];
+    let images = images((sides, [&op.kernel_size, &op.stride, &op.padding, &op.dilation], op.ceil_mode))?;
+    fits(&images, input, task.results)?;
+    let (dtype, [height, width]) = (input.spec.dtype(), images.axes.map(|axis| axis.length));
+    if is_integer(dtype) || is_integer(values.dtype()) || !is_integer(places.dtype()) {
+        return Err(format!("windows of elements of type {}", dtype.name()));
+    }
+    if (height * width) as f32 >= NONE {
+        return Err("images of too many elements".into());
+    }
+    let mut recipe = Recipe::default();
+    let windows = taps(&images, input, word(dtype, f32::NEG_INFINITY)?, &mut recipe, site)?;
+    let largest = folded(windows.of(), By::Max, None, dtype, &mut recipe, site)?;
+    // Windows of the numbers of an image's elements.
+    let count = recipe.count_up(height * width, site)?;
+    let tiled = recipe.in_tiles(count.of(), &[1, height * width], site)?;
+    let numbers = recipe.tiles(&[1, height * width], DType::F32)?;
+    eltwise::cast_to(&mut recipe, tiled.of(), numbers.of(), site)?;
+    let image = recipe.rows(&[height, width], DType::F32)?;
+    recipe.same_elements(numbers.of(), image.of(), site)?;
+    let alone = Images { batch: 1, axes: images.axes, channels: 1 };
+    let numbers = taps(&alone, image.of(), NONE.to_bits(), &mut recipe, site)?;
+    // The least number of those that are as large as the largest.
+    let before = vec![two(Function::NotEqual, 1, 2), one(Function::Scale, 1, NONE), two(Function::Add, 1, 3)];
+    let reduced = vec![true, true, false, false, false, false];
+    let found = recipe.tiles(&reduction::kept(windows.of().spec.logical_shape(), &reduced), DType::F32)?;
+    let operands = vec![windows.of(), largest.of(), numbers.of()];
+    let (name, by, after, result) = ("pool-places", By::Min, Vec::new(), found.of());
+    Reduce { name, operands, before, by, reduced, after, result }.add(&mut recipe, site)?;
+    for (i, (made, to)) in [(&largest, values), (&found, places)].into_iter().enumerate() {
+        let result = Of { which: Which::Result(i), spec: to };
+        if made.of().spec.dtype() == to.dtype() {
+            recipe.same_elements(made.of(), result, site)?;
+            continue;
+        }
+        let cast = recipe.tiles(made.of().spec.logical_shape(), to.dtype())?;
+        eltwise::cast_to(&mut recipe, made.of(), cast.of(), site)?;
+        recipe.same_elements(cast.of(), result, site)?;
+    }
+    Ok(recipe)
 }
 
 pub(super) fn pool2d(op: &Pool2dOp, task: &Task<'_>) -> Planned {
-    let (input, result) = (task.operand(0)?, task.result()?);
-    let images = images(op)?;
-    let count = |of: &Of<'_>| of.spec.logical_shape().iter().product::<usize>();
-    let [rows, columns] = images.axes;
-    let all = images.batch * images.channels * rows.length * columns.length;
-    if count(&input) != all || count(&result) != images.output().iter().product() {
-        return Err("images of other sides".into());
-    }
+    let sides = [op.batch_size, op.input_height, op.input_width, op.channels];
+    let images = images((sides, [&op.kernel_size, &op.stride, &op.padding, &op.dilation], op.ceil_mode))?;
+    task.result()?;
+    fits(&images, task.operand(0)?, task.results)?;
     match (op.kind, &op.extra_params) {
         (Pool2dOpType::MaxPool2d, _) => largest(&images, task),
         (Pool2dOpType::AvgPool2d, Some(Pool2dExtraParams::AvgPool2dExtraParams(by))) => {
