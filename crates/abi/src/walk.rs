@@ -43,7 +43,8 @@ pub mod buffer {
 }
 
 /// The numbers of cores, row by row: words that say which tiles of each row are among them. In the
-/// common arguments of `even-walk` they follow the buffers, in those of `even-writer` they are first.
+/// common arguments of `even-walk` they follow the buffers, in those of `even-writer` they come
+/// first.
 pub mod number {
     /// Words: one for each row of a chip with workers, at most.
     pub const WORDS: u32 = 10;

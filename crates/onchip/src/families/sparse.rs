@@ -1,6 +1,6 @@
-//! Sparse products: those of blocks of rows with the weights of experts, of which flags choose some.
+//! Sparse products: blocks of rows times the weights of experts, of which flags choose some.
 //!
-//! All blocks are computed, and those that are not chosen become zeros, as host arithmetic has them.
+//! All blocks are computed, and those that are not chosen become zeros, as in host arithmetic.
 
 use tilework_abi::eltwise::{Function, Step};
 use tilework_model::ttnn::ops::matmul::SparseMatmulOp;

@@ -1,4 +1,4 @@
-//! Normalisation of rows that lie on several devices: statistics of a device's part of each row, and
+//! Normalisation of rows that lie on several devices: statistics of a device's part of a row, and
 //! the pass over it when those of all devices are there; and an RMS norm with what is fused to it.
 //!
 //! Statistics of a row are the first columns of tiles that are zero otherwise: the sum of squares
