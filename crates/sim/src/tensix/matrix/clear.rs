@@ -1,8 +1,9 @@
 //! `ZEROACC`: rows of Dst become undefined.
 //!
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/ZEROACC.md. On Blackhole, a block of 16 rows is
-//! one of the half of Dst that the thread writes, unless `zeroacc_absolute_tile_mode` is set, and
-//! kernels rely on `Revert` (tt_llk_blackhole: `hal/cfg/global.h`, `llk_math_eltwise_binary.h`,
+//! one of the half of Dst that the thread writes, unless `zeroacc_absolute_tile_mode` is set; rows
+//! are where `remap_addrs` and `swizzle_32b` put them, as for all other instructions; and kernels rely
+//! on `Revert` (tt_llk_blackhole: `hal/cfg/global.h`, `llk_math_eltwise_binary.h`,
 //! `llk_math_eltwise_unary_datacopy.h`).
 
 use super::{Matrix, Operands};
@@ -34,9 +35,12 @@ impl Matrix {
             }
             1 => {
                 if let Some(first) = self.block(on, at & 0xFF, insn.use_dst32b())? {
-                    // The two halves of eight 32-bit rows lie in 16 rows.
-                    let step = |i: usize| if insn.use_dst32b() { (i & 8) * 2 + (i & 7) } else { i };
-                    (0..BLOCK).for_each(|i| set(on, first + step(i)));
+                    // As sixteen instructions for one row would (tt_llk_blackhole:
+                    // `llk_math_eltwise_binary.h`, `zeroacc_face_by_row`).
+                    let map = RowMap::of(on.config);
+                    let row =
+                        |i: usize| if insn.use_dst32b() { map.row32(first / 2 + i) } else { map.row16(first + i) };
+                    (0..BLOCK).for_each(|i| set(on, row(i)));
                 }
             }
             2 => (0..HALF).for_each(|i| set(on, (at & 1) * HALF + i)),
@@ -48,7 +52,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// The first row of the storage of block `block`; `None`: there is no such block, and nothing
+    /// The first row of block `block`, counted in rows of 16 bits; `None`: there is no such block, and nothing
     /// happens.
     fn block(&self, on: &Operands<'_>, block: usize, wide: bool) -> Result<Option<usize>, Refusal> {
         let rows = if wide { 2 * BLOCK } else { BLOCK };

@@ -78,6 +78,23 @@ fn a_block_is_one_of_the_half_that_the_thread_writes() {
 }
 
 #[test]
+fn a_block_is_its_rows_wherever_they_lie() {
+    for map in 0..4 {
+        for (wide, format) in [(false, 0), (true, 1)] {
+            let cleared = |words: &[u32]| {
+                let mut b = Bench::default();
+                b.config.set(0, cfg::DEST_ACCESS_CFG_REMAP_ADDRS.word.into(), map).unwrap();
+                b.config.set(0, cfg::ALU_ACC_CTRL_FP32_ENABLED.word.into(), format << 29).unwrap();
+                words.iter().for_each(|&word| assert_eq!(b.execute(word), Ok(false)));
+                b.cleared()
+            };
+            let rows: Vec<u32> = (5 * 16..6 * 16).map(|row| zero_acc(0, wide, row)).collect();
+            assert_eq!(cleared(&[zero_acc(1, wide, 5)]), cleared(&rows), "mapping {map}, 32 bits: {wide}");
+        }
+    }
+}
+
+#[test]
 fn one_row_is_relative_to_the_counters() {
     let mut b = Bench::default();
     b.config.set_thread(0, cfg::DEST_TARGET_REG_CFG_MATH_OFFSET.word.into(), 100).unwrap();
