@@ -20,11 +20,6 @@ const STACK: usize = 16 << 20;
 const SAVED: usize = 32 << 10;
 /// Bytes of the kernel's `struct ucontext`, whose set of signals is shorter than the C library's.
 const CONTEXT: usize = 304;
-/// In the saved vector state: a magic number, then the bytes of all of it (`struct _fpx_sw_bytes`).
-const MAGIC_AT: usize = 464;
-const MAGIC: u32 = 0x4650_5853;
-/// Bytes of it without extensions.
-const LEGACY: usize = 512;
 const VECTOR_ALIGN: usize = 64;
 
 /// The key under which a thread has its stack.
@@ -103,9 +98,7 @@ unsafe fn copy(work: Work) -> *mut libc::ucontext_t {
         let vector = &raw mut (*context).uc_mcontext.fpregs;
         let from = vector.read().cast::<u8>();
         if !from.is_null() {
-            let words = from.add(MAGIC_AT).cast::<u32>();
-            let extended = words.read_unaligned() == MAGIC;
-            let len = if extended { words.add(1).read_unaligned() as usize } else { LEGACY };
+            let len = cpu::saved_bytes(from);
             if area + len > work.stack {
                 tell::say("the processor has more registers than this library can keep");
                 tell::end()

@@ -3,7 +3,8 @@
 use super::flags::Flags;
 use libc::ucontext_t;
 
-/// Offset in the saved vector state of the bytes that software may use, with their first word.
+/// Offset in the saved vector state of the bytes that software may use, with their first word; then
+/// the bytes of all of it (the kernel's `struct _fpx_sw_bytes`).
 const SOFTWARE: usize = 464;
 const MAGIC: u32 = 0x4650_5853;
 /// Offset of the mask of parts that are saved and not in their initial state.
@@ -60,6 +61,18 @@ const PLACES: [i32; 16] = [
     libc::REG_R14,
     libc::REG_R15,
 ];
+
+/// Bytes of a saved vector state.
+///
+/// # Safety
+/// It is the kernel's.
+pub(crate) unsafe fn saved_bytes(vector: *const u8) -> usize {
+    // SAFETY: the caller's promise; the words are there in any case.
+    unsafe {
+        let words = vector.add(SOFTWARE).cast::<u32>();
+        if words.read_unaligned() == MAGIC { words.add(1).read_unaligned() as usize } else { HEADER }
+    }
+}
 
 /// Offset and size of a part, as the processor says.
 fn part_place(part: Part) -> (usize, usize) {

@@ -14,7 +14,7 @@ mod strings;
 mod table;
 mod vectors;
 
-pub(crate) use context::Context;
+pub(crate) use context::{Context, saved_bytes};
 pub(crate) use native::{prepare, recovery};
 
 use crate::state::{self, State};
