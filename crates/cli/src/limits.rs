@@ -46,13 +46,29 @@ fn handle_signals() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Starts a thread and waits until it runs. One that does not find the memory for its start ends the
+/// process; of many that start at once, the last ones would, where memory ends.
+fn start_thread(thread: rayon::ThreadBuilder) -> std::io::Result<()> {
+    let (runs, wait) = std::sync::mpsc::sync_channel(1);
+    let builder = std::thread::Builder::new().stack_size(thread.stack_size().unwrap_or(STACK_BYTES));
+    builder.spawn(move || {
+        // Whoever waits is there.
+        let _ = runs.send(());
+        thread.run();
+    })?;
+    wait.recv().map_err(std::io::Error::other)
+}
+
 /// Starts the threads that the host's arithmetic uses; later calls do nothing.
 ///
 /// # Errors
 /// The machine does not give so many.
 pub fn start_threads() -> Outcome<()> {
     static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
-    let start = || rayon::ThreadPoolBuilder::new().stack_size(STACK_BYTES).build_global().map_err(|e| e.to_string());
+    let start = || {
+        let pool = rayon::ThreadPoolBuilder::new().stack_size(STACK_BYTES).spawn_handler(start_thread);
+        pool.build_global().map_err(|error| error.to_string())
+    };
     let started = STARTED.get_or_init(start).clone();
     started.map_err(|error| {
         let help = "RAYON_NUM_THREADS=N asks for fewer";

@@ -146,12 +146,12 @@ fn wrong_use_is_told() {
     assert!(with(&["--dispatch", "slow"]).contains("--dispatch is for --engine chip"));
     assert!(with(&["--engine", "native", "--strict"]).contains("--strict is for --engine chip"));
     assert!(with(&["--engine", "chip", "--rounding", "ends"]).contains("the chip rounds after each operation"));
-    let sparse = model("0.1.3/sparse_matmul.ttnn");
-    let strict =
-        [&["run", &sparse, "--out", &out], &both[..], &["--input", "2=random:3", "--engine", "chip", "--strict"]];
+    let sampling = model("0.1.3/sampling.ttnn");
+    let others = ["--input", "2=random:3", "--input", "3=random:4", "--input", "4=random:5"];
+    let strict = [&["run", &sampling, "--out", &out], &both[..], &others[..], &["--engine", "chip", "--strict"]];
     let strict = tilework(&strict.concat()).code(2).stderr;
     assert!(strict.contains("the chip has no program for 1 operations"), "{strict}");
-    assert!(strict.contains("SparseMatmulOp"), "{strict}");
+    assert!(strict.contains("SamplingOp"), "{strict}");
     assert!(with(&["--entry", "5"]).contains("the file has the programs 0"));
     assert!(with(&["--dump-op", "99"]).contains("operations"));
     assert!(with(&["--input", "0=random:3"]).contains("given twice"));
