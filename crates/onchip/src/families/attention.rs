@@ -388,12 +388,7 @@ pub(super) struct Decode {
 
 impl Decode {
     /// Masks by positions, operand number `first`, and by a mask behind it.
-    pub(super) fn apply<'s>(
-        &self,
-        of: &mut Attention<'s>,
-        first: usize,
-        task: &Task<'s>,
-    ) -> Result<Option<Of<'s>>, String> {
+    fn apply<'s>(&self, of: &mut Attention<'s>, first: usize, task: &Task<'s>) -> Result<Option<Of<'s>>, String> {
         let Self { causal, mask, positions, sink, window } = *self;
         if sink {
             of.sink = Some(task.operand(first + usize::from(positions) + usize::from(mask))?);
@@ -412,6 +407,14 @@ impl Decode {
         }
         mask.then(|| task.operand(first + usize::from(positions))).transpose()
     }
+
+    /// The programs, with these masks. The mask of an operand is scaled as the scores are.
+    pub(super) fn plan<'s>(&self, mut of: Attention<'s>, first: usize, mut recipe: Recipe, task: &Task<'s>) -> Planned {
+        let Some(mask) = self.apply(&mut of, first, task)? else { return of.plan(recipe, task) };
+        let made = mask_of_decode(mask, &mut recipe, task.site)?;
+        let scale = of.scale;
+        Attention { mask: Some((made.of(), scale)), ..of }.plan(recipe, task)
+    }
 }
 
 /// The mask `[batch or 1, 1, heads or 1, keys]` of a decode, with the dimensions of other masks.
@@ -428,7 +431,7 @@ fn mask_of_decode(mask: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result<Made
 pub(super) fn decode(op: &ScaledDotProductAttentionDecodeOp, task: &Task<'_>) -> Planned {
     let operands = of_task(task)?;
     let (dims, depth) = keyed(operands[1], operands[2])?;
-    let mut of = Attention::of(operands, true, dims, depth, op.scale)?;
+    let of = Attention::of(operands, true, dims, depth, op.scale)?;
     let by = Decode {
         causal: op.is_causal,
         mask: op.attention_mask.is_some(),
@@ -436,16 +439,20 @@ pub(super) fn decode(op: &ScaledDotProductAttentionDecodeOp, task: &Task<'_>) ->
         sink: op.attention_sink.is_some(),
         window: op.sliding_window_size.map(|n| n as usize),
     };
-    let mask = by.apply(&mut of, 3, task)?;
-    with_mask(of, mask, Recipe::default(), task)
+    by.plan(of, 3, Recipe::default(), task)
 }
 
-/// Ends the recipe of a decode with a mask, which is scaled as the scores are.
-pub(super) fn with_mask(of: Attention<'_>, mask: Option<Of<'_>>, mut recipe: Recipe, task: &Task<'_>) -> Planned {
-    let Some(mask) = mask else { return of.plan(recipe, task) };
-    let made = mask_of_decode(mask, &mut recipe, task.site)?;
-    let scale = of.scale;
-    Attention { mask: Some((made.of(), scale)), ..of }.plan(recipe, task)
+/// Attention to keys and values of sequences, each with its dimensions.
+pub(super) fn of_sequences<'s>(
+    query: Of<'s>,
+    (keys, dims): (Of<'s>, [usize; 4]),
+    (values, value_dims): (Of<'s>, [usize; 4]),
+    (one_query, scale): (bool, Option<f32>),
+) -> Result<Attention<'s>, String> {
+    if value_dims[..3] != dims[..3] {
+        return Err("values of other sides than keys".into());
+    }
+    Attention::of([query, keys, values], one_query, dims, value_dims[3], scale)
 }
 
 /// Keys or values of each sequence, of pages `[pages, heads, page length, size]` by a table
@@ -474,10 +481,7 @@ pub(super) fn paged_decode(op: &PagedScaledDotProductAttentionDecodeOp, task: &T
     let mut recipe = Recipe::default();
     let (keys, dims) = unpaged(key, table, &mut recipe, task.site)?;
     let (values, value_dims) = unpaged(value, table, &mut recipe, task.site)?;
-    if value_dims[..3] != dims[..3] {
-        return Err("values of other sides than keys".into());
-    }
-    let mut of = Attention::of([query, keys.of(), values.of()], true, dims, value_dims[3], op.scale)?;
+    let of = of_sequences(query, (keys.of(), dims), (values.of(), value_dims), (true, op.scale))?;
     let by = Decode {
         causal: op.is_causal,
         mask: op.attention_mask.is_some(),
@@ -485,8 +489,7 @@ pub(super) fn paged_decode(op: &PagedScaledDotProductAttentionDecodeOp, task: &T
         sink: op.attention_sink.is_some(),
         window: op.sliding_window_size.map(|n| n as usize),
     };
-    let mask = by.apply(&mut of, 4, task)?;
-    with_mask(of, mask, recipe, task)
+    by.plan(of, 4, recipe, task)
 }
 
 /// Causal attention of a part of a prompt, which begins at a position that a tensor has.
@@ -495,10 +498,7 @@ pub(super) fn chunked(op: &ChunkedScaledDotProductAttentionOp, task: &Task<'_>) 
     let mut recipe = Recipe::default();
     let (keys, dims) = unpaged(key, table, &mut recipe, task.site)?;
     let (values, value_dims) = unpaged(value, table, &mut recipe, task.site)?;
-    if value_dims[..3] != dims[..3] {
-        return Err("values of other sides than keys".into());
-    }
-    let of = Attention::of([query, keys.of(), values.of()], false, dims, value_dims[3], op.scale)?;
+    let of = of_sequences(query, (keys.of(), dims), (values.of(), value_dims), (false, op.scale))?;
     // The place of key j for query i in a line of zeros and then small numbers is j - i, less the
     // first position.
     let (queries, count) = (of.queries, of.keys);

@@ -2,7 +2,7 @@
 
 use tilework_model::ttnn::ops::attention::{FlashMlaPrefillOp, PagedFlashMultiLatentAttentionDecodeOp};
 
-use super::attention::{Attention, Decode, four, keyed, unpaged, with_mask};
+use super::attention::{Attention, Decode, four, keyed, of_sequences, unpaged};
 use super::rearrange::{Part, strides};
 use crate::recipe::{Made, Of, Planned, Recipe, Site, Task};
 
@@ -42,10 +42,7 @@ pub(super) fn paged_decode(op: &PagedFlashMultiLatentAttentionDecodeOp, task: &T
         let made = columns(keys.of(), dims, op.head_dim_v as usize, &mut recipe, task.site)?;
         (made, [dims[0], dims[1], dims[2], op.head_dim_v as usize])
     };
-    if value_dims[..3] != dims[..3] {
-        return Err("values of other sides than keys".into());
-    }
-    let mut of = Attention::of([query, keys.of(), values.of()], true, dims, value_dims[3], op.scale)?;
+    let of = of_sequences(query, (keys.of(), dims), (values.of(), value_dims), (true, op.scale))?;
     let by = Decode {
         causal: op.is_causal,
         mask: op.attention_mask.is_some(),
@@ -53,6 +50,5 @@ pub(super) fn paged_decode(op: &PagedFlashMultiLatentAttentionDecodeOp, task: &T
         sink: op.attention_sink.is_some(),
         window: None,
     };
-    let mask = by.apply(&mut of, 3 + usize::from(given), task)?;
-    with_mask(of, mask, recipe, task)
+    by.plan(of, 3 + usize::from(given), recipe, task)
 }
