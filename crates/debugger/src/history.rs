@@ -100,18 +100,18 @@ pub(crate) struct History {
     /// It cannot be kept.
     is_off: bool,
     /// The host cannot be run again.
-    repeats_not: bool,
+    is_once: bool,
 }
 
 impl History {
     /// That of a run that cannot be repeated.
     pub(crate) fn none() -> Self {
-        Self { is_off: true, repeats_not: true, ..Self::default() }
+        Self { is_off: true, is_once: true, ..Self::default() }
     }
 
     /// Whether the run can be repeated.
     pub(crate) fn goes_back(&self) -> bool {
-        !self.repeats_not
+        !self.is_once
     }
 
     /// A call has ended.

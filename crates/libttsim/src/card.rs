@@ -148,10 +148,11 @@ impl Card {
     /// As [`Card::new`].
     pub fn numbered(board: Board, bus: Option<Box<dyn HostBus>>, number: usize) -> Result<Self, String> {
         let coverage = coverage_file();
+        let gdb = gdb_port(number);
         let counts = coverage.is_some();
         let config = ChipConfig {
             // A chip under gdb is run window by window.
-            threads: if gdb_port(number).is_some() { Some(NonZeroUsize::MIN) } else { threads() },
+            threads: if gdb.is_some() { Some(NonZeroUsize::MIN) } else { threads() },
             bugs: bugs(),
             coverage: counts,
             answers_host_errors: true,
@@ -162,7 +163,7 @@ impl Card {
             chip.attach_host_bus(bus);
         }
         let looking = Looking::begin(Wanted::by_environment().of_card(number), &mut chip, board);
-        let host = match gdb_port(number) {
+        let host = match gdb {
             Some(port) => Host::debugged(chip, port).map_err(|error| format!("TILEWORK_GDB: {error}"))?,
             None => Host::Alone(Box::new(chip)),
         };
@@ -342,7 +343,7 @@ impl Card {
             self.tell_refused();
             if let Err(error) = result {
                 out.fill(0xFF);
-                self.failed(call, &*error);
+                self.failed(call, &error);
             }
         }
     }
@@ -353,7 +354,7 @@ impl Card {
             let result = self.host.write(bar, offset, data);
             self.tell_refused();
             if let Err(error) = result {
-                self.failed(call, &*error);
+                self.failed(call, &error);
             }
         }
     }
@@ -371,7 +372,7 @@ impl Card {
         match result {
             Ok(()) => Some(&self.buffer),
             Err(error) => {
-                self.failed(call, &*error);
+                self.failed(call, &error);
                 None
             }
         }
@@ -407,7 +408,7 @@ impl Card {
         let result = self.host.clock(cycles.into());
         self.tell_refused();
         if let Err(error) = result {
-            self.failed("libttsim_clock", &*error);
+            self.failed("libttsim_clock", &error);
         }
     }
 

@@ -16,7 +16,9 @@ pub(crate) enum Host {
 }
 
 /// Why a call has failed.
-pub(crate) type Error = Box<dyn Display>;
+fn text(error: impl Display) -> String {
+    error.to_string()
+}
 
 impl Host {
     /// The chip under gdb, which is waited for.
@@ -48,27 +50,27 @@ impl Host {
     }
 
     #[inline]
-    pub(crate) fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) -> Result<(), String> {
         match self {
-            Self::Alone(chip) => chip.bar_read(bar, offset, out).map_err(|error| Box::new(error) as Error),
-            Self::Debugged(link, _) => link.bar_read(bar, offset, out).map_err(|error| Box::new(error) as Error),
+            Self::Alone(chip) => chip.bar_read(bar, offset, out).map_err(text),
+            Self::Debugged(link, _) => link.bar_read(bar, offset, out).map_err(text),
         }
     }
 
     #[inline]
-    pub(crate) fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<(), String> {
         match self {
-            Self::Alone(chip) => chip.bar_write(bar, offset, data).map_err(|error| Box::new(error) as Error),
-            Self::Debugged(link, _) => link.bar_write(bar, offset, data).map_err(|error| Box::new(error) as Error),
+            Self::Alone(chip) => chip.bar_write(bar, offset, data).map_err(text),
+            Self::Debugged(link, _) => link.bar_write(bar, offset, data).map_err(text),
         }
     }
 
     /// Lets cycles pass.
     #[inline]
-    pub(crate) fn clock(&mut self, cycles: u64) -> Result<(), Error> {
+    pub(crate) fn clock(&mut self, cycles: u64) -> Result<(), String> {
         match self {
-            Self::Alone(chip) => chip.clock(cycles).map_err(|error| Box::new(error) as Error),
-            Self::Debugged(link, _) => link.idle(cycles).map_err(|error| Box::new(error) as Error),
+            Self::Alone(chip) => chip.clock(cycles).map_err(text),
+            Self::Debugged(link, _) => link.idle(cycles).map_err(text),
         }
     }
 }
