@@ -46,8 +46,8 @@ fn handle_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Starts a thread and waits until it runs. One that does not find the memory for its start ends the
-/// process; of many that start at once, the last ones would, where memory ends.
+/// Starts a thread and waits until it runs. One that does not find the memory for its start ends
+/// the process; of many that start at once, the last ones would, where memory ends.
 fn start_thread(thread: rayon::ThreadBuilder) -> std::io::Result<()> {
     let (runs, wait) = std::sync::mpsc::sync_channel(1);
     let builder = std::thread::Builder::new().stack_size(thread.stack_size().unwrap_or(STACK_BYTES));

@@ -157,7 +157,7 @@ static void strings(volatile uint8_t *at) {
     CHECK(at[4009] == 0x5A && at[4010] == source[4000]);
 }
 
-// What programs do between their accesses, a few of each kind: the same with the card as with memory.
+// What programs do between their accesses, a few of each kind: as with memory, so with the card.
 static __thread uint64_t own;
 static uint64_t __attribute__((noinline)) deeper(uint64_t value, int depth) {
     // Far below the access that trapped, where the kernel has put what it has saved.

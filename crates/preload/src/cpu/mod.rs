@@ -2,8 +2,8 @@
 //!
 //! An instruction that traps costs some microseconds, nearly all of them the kernel's. So the
 //! instructions behind it are interpreted too: as long as one of the last has touched the card,
-//! whether they do or not; how many these are depends on whether that was worth it ([`table`]). What is not known here ends
-//! that, and the processor goes on.
+//! whether they do or not; how many these are depends on whether that was worth it ([`table`]).
+//! What is not known here ends that, and the processor goes on.
 
 mod context;
 mod exec;
@@ -23,8 +23,8 @@ use exec::{Cpu, RAX, RDI, RSI, RSP};
 use iced_x86::{Instruction, OpKind};
 use table::Table;
 
-/// Instructions after which the processor goes on in any case, so that signals and other threads are not kept
-/// waiting.
+/// Instructions after which the processor goes on in any case, so that signals and other threads
+/// are not kept waiting.
 const MOST: u32 = 100_000;
 /// The same when somebody waits for the card.
 const MOST_AWAITED: u32 = 2_000;
