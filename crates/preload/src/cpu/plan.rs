@@ -190,8 +190,7 @@ impl Class {
         Some(match mnemonic {
             M::Mov | M::Movnti | M::Movzx => Self::Move,
             M::Movsx | M::Movsxd => Self::SignExtend,
-            // No segment counts, and the width of the address is that of its registers.
-            M::Lea if instruction.memory_base().size() != 4 && instruction.memory_index().size() != 4 => Self::Lea,
+            M::Lea if is_plain(instruction) => Self::Lea,
             M::Add => Self::Arithmetic(Arithmetic::Add),
             M::Sub => Self::Arithmetic(Arithmetic::Sub),
             M::Cmp => Self::Arithmetic(Arithmetic::Compare),
@@ -263,6 +262,13 @@ fn thread_base() -> u64 {
     // C library's.
     unsafe { std::arch::asm!("mov {}, fs:[0]", out(reg) base, options(nostack, readonly)) };
     base
+}
+
+/// Whether an operand has its address by itself: for `lea` no segment counts, and the width of the
+/// address is that of its registers.
+fn is_plain(instruction: &Instruction) -> bool {
+    let narrow = [instruction.memory_base(), instruction.memory_index()].iter().any(|register| register.size() == 4);
+    !narrow && instruction.memory_segment() != Register::FS
 }
 
 /// Whether a mnemonic is `setcc` (or else `cmovcc`), and the number of its condition.
