@@ -66,7 +66,7 @@ fn a_run_writes_outputs_reports_and_intermediate_tensors() {
         }
         args.extend(["--report", "json", "--profile", "--dump-op", "all"].map(str::to_owned));
         let report: Value = serde_json::from_str(&tilework(&args).code(0).stdout).expect("one JSON object");
-        assert_eq!(report["engine"], "native");
+        assert_eq!((&report["engine"], report.get("not_chip")), (&"chip".into(), None), "{report}");
         let operations = report["operations"].as_u64().expect("a count") as usize;
         assert_eq!(report["profile"]["operations"].as_array().expect("times").len(), operations);
         outcomes.push((report["outputs"]["out0"]["sha256"].clone(), report["peak_bytes"].clone()));
@@ -142,21 +142,22 @@ fn wrong_use_is_told() {
     assert!(run(&[]).contains("not given: 0"));
     assert!(run(&["--input", "7=random:1"]).contains("no input 7"));
     assert!(run(&["--input", "nothing=random:1"]).contains("no input named \"nothing\""));
-    assert!(with(&["--board", "p150"]).contains("--board is for --engine chip"));
-    assert!(with(&["--dispatch", "slow"]).contains("--dispatch is for --engine chip"));
+    assert!(with(&["--board", "p150", "--rounding", "ends"]).contains("--board is for the chip"));
+    assert!(with(&["--trace", "t.json", "--rounding", "ends"]).contains("--trace is for the chip"));
+    assert!(with(&["--engine", "native", "--trace", "t.json"]).contains("--trace is for --engine chip"));
     assert!(with(&["--engine", "native", "--strict"]).contains("--strict is for --engine chip"));
     assert!(with(&["--engine", "chip", "--rounding", "ends"]).contains("the chip rounds after each operation"));
-    let sampling = model("0.1.3/sampling.ttnn");
-    let others = ["--input", "2=random:3", "--input", "3=random:4", "--input", "4=random:5"];
-    let strict = [&["run", &sampling, "--out", &out], &both[..], &others[..], &["--engine", "chip", "--strict"]];
-    let strict = tilework(&strict.concat()).code(2).stderr;
-    assert!(strict.contains("the chip has no program for 1 operations"), "{strict}");
-    assert!(strict.contains("SamplingOp"), "{strict}");
+    let strict = ["run", &model("0.1.3/conv_transposed.ttnn"), "--out", &out, "--engine", "chip", "--strict"];
+    let strict = tilework(&[&strict[..], &both].concat()).code(2).stderr;
+    assert!(strict.contains("the chip has no program for") && strict.contains("ReshapeOp"), "{strict}");
     assert!(with(&["--entry", "5"]).contains("the file has the programs 0"));
     assert!(with(&["--dump-op", "99"]).contains("operations"));
     assert!(with(&["--input", "0=random:3"]).contains("given twice"));
     let kernel = repository().join("examples/ring/program.toml").display().to_string();
-    assert!(with(&["--compare", "native"]).contains("--compare is for --engine chip"));
+    let native = ["--engine", "native", "--compare", "native"];
+    assert!(with(&native).contains("--compare is for --engine chip"));
+    let check = ["check", &program, "--expect", &out, "--board", "p150"];
+    assert!(tilework(&check).code(2).stderr.contains("--board is for --engine chip"));
     let refused = tilework(&["run", &kernel, "--out", &out, "--profile"]).code(2).stderr;
     assert!(refused.contains("--profile is for compiled models"), "{refused}");
 
@@ -166,6 +167,37 @@ fn wrong_use_is_told() {
     assert!(refused.contains("cut.ttnn"), "{refused}");
     let nowhere = tilework(&["check", &program, "--expect", &out]).code(2).stderr;
     assert!(nowhere.contains("in0.npy"), "{nowhere}");
+}
+
+/// Without `--engine` the chip runs what it has programs and memory for, and the report says what
+/// else is native for; options for one engine choose it.
+#[test]
+fn the_engine_follows_from_the_program() {
+    let out = common::folder();
+    let folder = path(out.path(), "out");
+    let run = |file: &str, inputs: usize, more: &[&str]| {
+        let inputs: Vec<String> = (0..inputs).map(|i| format!("{i}=random:{}", 3 + i)).collect();
+        let file = model(file);
+        let mut args = vec!["run", &file, "--out", &folder];
+        args.extend(inputs.iter().flat_map(|input| ["--input", input]).chain(more.iter().copied()));
+        tilework(&args).code(0)
+    };
+    let json = ["--report", "json"];
+    assert_eq!(run("0.1.0/atan2.ttnn", 2, &json).json()["engine"], "chip");
+    assert!(run("0.1.0/atan2.ttnn", 2, &[]).stdout.contains(" on the chip\n"));
+    let ends = run("0.1.0/atan2.ttnn", 2, &["--rounding", "ends"]).stdout;
+    assert!(ends.contains("on the native engine\n  not on the chip  --rounding ends: the chip rounds"), "{ends}");
+    // Pages that its tensors have in L1 are not those that they have in DRAM.
+    let file = "0.1.3/conv_transposed.ttnn";
+    let (text, report) = (run(file, 2, &[]).stdout, run(file, 2, &json).json());
+    assert!(text.contains("on the native engine\n  not on the chip  ") && text.contains("ReshapeOp"), "{text}");
+    assert_eq!(report["engine"], "native");
+    assert!(report["not_chip"][0].as_str().is_some_and(|why| why.contains("pages of 480 bytes")), "{report}");
+    for option in [["--board", "p150"], ["--dispatch", "slow"], ["--threads", "1"], ["--compare", "native"]] {
+        let report = run(file, 2, &[&json[..], &option].concat()).json();
+        assert_eq!(report["engine"], "chip");
+        assert!(report["chip"]["host"].as_u64() > Some(0), "{report}");
+    }
 }
 
 /// The example's model on the chip: products, functions, a softmax and layout changes, all by
@@ -233,7 +265,7 @@ fn a_model_runs_again_and_again() {
     let (slow, alike) = run(&["--engine", "chip", "--repeat", "4", "--dispatch", "slow", "--profile"]);
     assert_eq!((&slow["chip"]["traces"], &alike), (traces, &first));
     assert!(slow["chip"]["operations"][0]["cycles"].as_u64() > Some(0), "{slow}");
-    let (native, _) = run(&["--repeat", "2"]);
+    let (native, _) = run(&["--repeat", "2", "--engine", "native"]);
     assert!(native["repeat"]["steady_seconds"].is_f64() && native["repeat"].get("steady_cycles").is_none(), "{native}");
 }
 

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use tilework_abi::l1::WORKER;
 use tilework_driver::HostLink;
 use tilework_engine::{How, Machine, OperationPlace, Reason, Work};
 use tilework_model::ttnn::TensorRef;
 use tilework_ops::{self as ops, DType, Tensor as Array};
 use tilework_runtime::program::ProgramErrorKind;
 use tilework_runtime::tensor::{Tensor, TensorDesc, TensorSpec};
-use tilework_runtime::{BufferType, Device, RuntimeError};
+use tilework_runtime::{Device, RuntimeError};
 
 use crate::describe::{self, Wanted};
+use crate::memory::below_tensors;
 use crate::placed::{Freed, Place, Placed};
 use crate::plan::{moves_only, plan, rows_of, spec_of};
 use crate::prepared::Keeper;
@@ -199,10 +199,7 @@ impl<C: HostLink> OnChip<C> {
 
     /// Notes how much of the workers' L1 is left for circular buffers, which lie below all tensors.
     fn look_at_l1(&mut self) {
-        let owners = self.device.l1().statistics(BufferType::L1).owners;
-        let free = owners.iter().map(|owned| owned.range.start).min();
-        let end = free.map_or(WORKER.data_end.get(), |start| u32::try_from(start).unwrap_or(u32::MAX));
-        self.site.l1 = end.saturating_sub(WORKER.data.get());
+        self.site.l1 = below_tensors(self.device.l1());
     }
 
     /// The recipe of an operation and what its results are, or why the host computes it.

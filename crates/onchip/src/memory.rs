@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use tilework_abi::addr::L1Addr;
 use tilework_abi::l1::WORKER;
 use tilework_model::Direction;
 use tilework_model::ttnn::{Op, OpKind, Program, TensorRef};
 use tilework_runtime::DeviceConfig;
-use tilework_runtime::memory::{AllocatorConfig, Buffer, BufferType, MemorySpace};
+use tilework_runtime::memory::{Allocator, AllocatorConfig, Buffer, BufferType, MemorySpace};
 use tilework_runtime::tensor::TensorSpec;
 
 use crate::describe::{self, Wanted};
@@ -63,6 +64,27 @@ struct Live {
 /// The memory of a program on a device that is opened so; that of programs that it calls comes on
 /// top where it calls them.
 pub fn memory_plan(config: &DeviceConfig, program: &Program) -> MemoryPlan {
+    walk(config, program, |_| ())
+}
+
+/// Bytes of L1 that tensors leave for circular buffers, which lie below all of them, when each
+/// operation of the program begins.
+pub(crate) fn l1_left(config: &DeviceConfig, program: &Program) -> Vec<u32> {
+    let mut left = Vec::new();
+    walk(config, program, |space| left.push(below_tensors(space.l1())));
+    left
+}
+
+/// Bytes of L1 below all tensors.
+pub(crate) fn below_tensors(l1: &Allocator<L1Addr>) -> u32 {
+    let owners = l1.statistics(BufferType::L1).owners;
+    let lowest = owners.iter().map(|owned| owned.range.start).min();
+    let end = lowest.map_or(WORKER.data_end.get(), |start| u32::try_from(start).unwrap_or(u32::MAX));
+    end.saturating_sub(WORKER.data.get())
+}
+
+/// Goes through a program; before each operation the memory is looked at.
+fn walk(config: &DeviceConfig, program: &Program, mut before_each: impl FnMut(&MemorySpace)) -> MemoryPlan {
     let space = MemorySpace::with(&AllocatorConfig::of_workers(config.board, &WORKER, config.workers()));
     let peak = |memory| {
         let statistics = space.statistics(memory);
@@ -74,6 +96,7 @@ pub fn memory_plan(config: &DeviceConfig, program: &Program) -> MemoryPlan {
     program.inputs.iter().for_each(|input| live.make(input, "the inputs"));
     live.look(None);
     for (index, operation) in program.operations.iter().enumerate() {
+        before_each(&live.space);
         let before = live.taken();
         let operands = operation.operands();
         let made = operands.iter().filter(|operand| operand.direction == Direction::Out);

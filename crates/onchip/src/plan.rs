@@ -1,23 +1,40 @@
 //! Who carries an operation out, and how: by the descriptions of its tensors alone.
 
+use std::collections::BTreeMap;
+
 use tilework_engine::Outline;
-use tilework_model::ttnn::{Op, TensorRef};
+use tilework_model::ttnn::{Op, Program, TensorRef};
 use tilework_ops::DType;
 use tilework_runtime::DeviceConfig;
 use tilework_runtime::tensor::{Layout, TensorDesc, TensorSpec};
 
 use crate::describe::{self, Wanted};
 use crate::families;
+use crate::memory::l1_left;
 use crate::placed::{Place, Placed};
 use crate::recipe::{Recipe, Site, Task};
 use crate::record::Carried;
 use crate::shards;
 
-/// Who would carry out the operations of a program on a device that is opened so.
-pub fn forecast<'o, 'm>(config: &DeviceConfig, outline: &'o [Outline<'m>]) -> Vec<(&'o Outline<'m>, Carried)> {
-    let site = Site::of(config);
+/// Who would carry out the operations of a program on a device that is opened so, with the L1 that
+/// tensors of its program, one of the file's `programs`, leave then. Where a program is called from
+/// is not looked at.
+pub fn forecast<'o, 'm>(
+    config: &DeviceConfig,
+    programs: &[Program],
+    outline: &'o [Outline<'m>],
+) -> Vec<(&'o Outline<'m>, Carried)> {
+    let mut site = Site::of(config);
+    let mut left: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     let carried = outline.iter().filter(|outline| outline.carried);
-    carried.map(|outline| (outline, foreseen(outline, &site))).collect()
+    let foreseen = carried.map(|outline| {
+        let (program, operation) = (outline.place.program, outline.place.operation);
+        let of = |program| programs.get(program).map_or_else(Vec::new, |program| l1_left(config, program));
+        let left = left.entry(program).or_insert_with(|| of(program));
+        site.l1 = left.get(operation).copied().unwrap_or(site.l1);
+        (outline, foreseen(outline, &site))
+    });
+    foreseen.collect()
 }
 
 /// The recipe of an operation and what its results are, or why the host computes it. Without

@@ -19,7 +19,7 @@ pub struct ModelArgs {
     #[command(flatten)]
     pub schema: SchemaArgs,
     /// Where results of floating-point operations are rounded to the program's types; after each
-    /// operation unless given. `check` also tries `ends` when an output is beyond its tolerance,
+    /// operation unless given. `ends` is for the native engine. `check` also tries `ends` when an output is beyond its tolerance,
     /// and says so.
     #[arg(long, value_enum)]
     pub rounding: Option<RoundingName>,
@@ -93,13 +93,13 @@ pub struct ModelRunArgs {
     /// the first run and the usual one of the others, and is about the last in all else.
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: NonZeroUsize,
-    /// Also write a timeline of the operations on the chip: .pftrace (Perfetto), .json or .txt.
-    /// Needs --engine chip.
+    /// Also write a timeline of the operations on the chip, which runs it then: .pftrace (Perfetto),
+    /// .json or .txt.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Compare each operation of the chip with host arithmetic. The first that differs too much is
-    /// named, and what it has read and both results are written to the output folder
-    /// (departure_in0.npy...). Needs --engine chip.
+    /// Compare each operation of the chip, which runs it then, with host arithmetic. The first that
+    /// differs too much is named, and what it has read and both results are written to the output
+    /// folder (departure_in0.npy...).
     #[arg(long, value_enum)]
     pub compare: Option<CompareName>,
 }
@@ -120,7 +120,8 @@ pub struct ModelCheckArgs {
     pub tolerance: ToleranceArgs,
     #[command(flatten)]
     pub model: ModelArgs,
-    /// What runs it; native unless given.
+    /// What runs it; native unless given: expected arrays are often computed with fewer roundings
+    /// than the chip has.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
     #[command(flatten)]

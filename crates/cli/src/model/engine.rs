@@ -1,18 +1,20 @@
 //! What runs a compiled model: host arithmetic, or the chip.
 
-use super::args::{CompareName, ModelArgs, OnChipArgs, RoundingName};
+use super::args::{CompareName, ModelArgs, ModelRunArgs, OnChipArgs, RoundingName};
 use super::{native, run};
 use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::program::args::DispatchName;
+use std::collections::BTreeSet;
 use tilework_driver::HostLink;
 use tilework_engine::{
-    Beside, Both, Engine, Event, Findings, Held, Machine, Native, OperationPlace, Options, Reason, Rounding, Work,
+    Beside, Both, Engine, Event, Findings, Held, Machine, Native, OperationPlace, Options, Outline, Reason, Rounding,
+    Work,
 };
 use tilework_model::Model;
 use tilework_model::ttnn::TensorRef;
-use tilework_onchip::{Carried, Chips, OnChip, PlacedMark, PlacedOn, forecast};
+use tilework_onchip::{Carried, Chips, OnChip, PlacedMark, PlacedOn, forecast, memory_plan};
 use tilework_ops::{DType, Tensor};
 use tilework_runtime::{DeviceConfig, Dispatch, RuntimeError};
 
@@ -238,6 +240,74 @@ impl AnyMachine {
     }
 }
 
+/// The engine of a run.
+pub struct Chosen {
+    pub engine: EngineName,
+    /// Why it is not the chip, though nobody asked for another; of operations the first ones.
+    pub not_chip: Vec<String>,
+}
+
+impl Chosen {
+    fn native(not_chip: Vec<String>) -> Self {
+        Self { engine: EngineName::Native, not_chip }
+    }
+
+    const fn chip() -> Self {
+        Self { engine: EngineName::Chip, not_chip: Vec::new() }
+    }
+}
+
+/// The engine of a run: as the options say, otherwise the chip if it carries out all operations of
+/// the program and has room for its tensors.
+pub fn choose(model: &Model, own: &ModelRunArgs, given: Option<EngineName>) -> Outcome<Chosen> {
+    if let Some(engine) = given {
+        return Ok(Chosen { engine, not_chip: Vec::new() });
+    }
+    let chip_option = own.chip_option();
+    if own.model.rounding == Some(RoundingName::Ends) {
+        return match chip_option {
+            Some(option) => {
+                Err(Failure::option(option, " is for the chip, which rounds after each operation (--rounding ends)"))
+            }
+            None => Ok(Chosen::native(vec!["--rounding ends: the chip rounds after each operation".to_owned()])),
+        };
+    }
+    if chip_option.is_some() {
+        return Ok(Chosen::chip());
+    }
+    // What cannot run at all is told later.
+    let native_code = if own.model.allow_native_code { Some(native::host(model)?) } else { None };
+    let options = Options { native_code, ..Options::default() };
+    let Ok(mut session) = Engine::native(options).session(model) else { return Ok(Chosen::native(Vec::new())) };
+    let program = super::choose(&session, own.model.entry.as_deref())?;
+    let devices = session.mesh(program).map_or(1, |mesh| mesh.devices());
+    if devices > MOST_DEVICES {
+        let why = format!("the program is for {devices} devices, and at most {MOST_DEVICES} are simulated");
+        return Ok(Chosen::native(vec![why]));
+    }
+    let Ok(outline) = session.outline(program) else { return Ok(Chosen::native(Vec::new())) };
+    let config = DeviceConfig::new(own.on_chip.board.board());
+    let mut not_chip = by_host(&config, model, &outline);
+    if not_chip.is_empty() {
+        let programs: BTreeSet<usize> = outline.iter().map(|outline| outline.place.program).chain([program]).collect();
+        let plans =
+            programs.into_iter().filter_map(|program| Some(memory_plan(&config, model.programs().get(program)?)));
+        not_chip.extend(plans.filter_map(|plan| plan.refused).take(1));
+    }
+    not_chip.truncate(super::SHOWN);
+    Ok(if not_chip.is_empty() { Chosen::chip() } else { Chosen::native(not_chip) })
+}
+
+/// The operations that the chip has no program for, and why.
+fn by_host(config: &DeviceConfig, model: &Model, outline: &[Outline<'_>]) -> Vec<String> {
+    let by_host =
+        forecast(config, model.programs(), outline).into_iter().filter_map(|(outline, carried)| match carried {
+            Carried::Host(why) => Some(format!("{}: {why}", outline.place)),
+            Carried::Chip | Carried::Moved | Carried::Exchanged | Carried::Stated => None,
+        });
+    by_host.collect()
+}
+
 /// A session with a model: on the chip if that is asked for, otherwise in host arithmetic.
 pub fn session<'m>(
     model: &'m Model,
@@ -296,11 +366,7 @@ fn devices_for(model: &Model, args: &ModelArgs, options: &Options, strict: Optio
         return Err(Failure::option("--engine", why));
     }
     let (Some(config), Ok(outline)) = (strict, session.outline(program)) else { return Ok(devices) };
-    let by_host = forecast(config, &outline).into_iter().filter_map(|(outline, carried)| match carried {
-        Carried::Host(why) => Some(format!("{}: {why}", outline.place)),
-        Carried::Chip | Carried::Moved | Carried::Exchanged | Carried::Stated => None,
-    });
-    let by_host: Vec<String> = by_host.collect();
+    let by_host = by_host(config, model, &outline);
     if by_host.is_empty() {
         return Ok(devices);
     }
@@ -323,6 +389,15 @@ impl RoundingName {
             Self::Operations => Rounding::Operations,
             Self::Ends => Rounding::Ends,
         }
+    }
+}
+
+impl ModelRunArgs {
+    /// The first of the options for the chip that was given.
+    fn chip_option(&self) -> Option<&'static str> {
+        let given = [(self.trace.is_some(), "--trace"), (self.compare.is_some(), "--compare")];
+        let of_run = given.into_iter().find_map(|(given, option)| given.then_some(option));
+        self.on_chip.given().or(of_run)
     }
 }
 

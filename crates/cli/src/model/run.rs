@@ -28,12 +28,13 @@ use tilework_text::plain;
 pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let started = Instant::now();
     let timeline = own.trace.as_deref().map(TraceFile::at).transpose()?;
-    if timeline.is_some() && args.engine != Some(EngineName::Chip) {
+    if timeline.is_some() && args.engine == Some(EngineName::Native) {
         return Err(Failure::option("--trace", " is for --engine chip"));
     }
     let model = open(&args.program, own.model.schema)?;
     let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
-    let mut session = engine::session(&model, &own.model, rounding, args.engine, &own.on_chip, own.compare)?;
+    let engine::Chosen { engine, not_chip } = engine::choose(&model, own, args.engine)?;
+    let mut session = engine::session(&model, &own.model, rounding, Some(engine), &own.on_chip, own.compare)?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input, &own.model.shard)?;
@@ -67,6 +68,7 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         program: info.name,
         file: args.program.display().to_string(),
         engine: session.machine().name(),
+        not_chip,
         operations: ran.operations,
         peak_bytes: ran.peak_bytes,
         run_seconds: runs.seconds.iter().sum(),
@@ -206,6 +208,10 @@ struct ModelReport {
     program: String,
     file: String,
     engine: &'static str,
+    /// Why the native engine was taken, if nobody asked for it: the operations that the chip has no
+    /// program for, or what does not fit its memory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_chip: Vec<String>,
     /// Operations and loop iterations that ran.
     operations: u64,
     /// The most bytes of tensors alive at once.
@@ -227,6 +233,9 @@ struct ModelReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<Times>,
 }
+
+/// How many reasons for the native engine the text form has.
+const NAMED: usize = 3;
 
 /// Where the time went.
 #[derive(Serialize, Debug)]
@@ -277,6 +286,11 @@ impl ModelReport {
     fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let on = if self.engine == "chip" { "chip" } else { "native engine" };
         writeln!(out, "{} on the {on}", plain(&self.program))?;
+        let (named, others) = self.not_chip.split_at(self.not_chip.len().min(NAMED));
+        named.iter().try_for_each(|why| writeln!(out, "  not on the chip  {}", plain(why)))?;
+        if !others.is_empty() {
+            writeln!(out, "  not on the chip  and {} more", others.len())?;
+        }
         writeln!(out, "  operations       {}", self.operations)?;
         writeln!(out, "  peak memory      {:.1} MiB of tensors", self.peak_bytes as f64 / f64::from(1 << 20))?;
         writeln!(out, "  host time        {:.3} s, {:.3} s with files", self.run_seconds, self.host_seconds)?;
