@@ -18,11 +18,14 @@ pub const BOXES: usize = 8;
 
 /// Unique arguments: what this core does.
 pub mod own {
-    /// First page.
+    /// First part of a page; parts are counted through all pages.
     pub const FIRST: u32 = 0;
-    /// Pages (may be 0).
-    pub const PAGES: u32 = 1;
+    /// Parts (may be 0).
+    pub const PARTS: u32 = 1;
 }
+
+/// The most parts of a tile: each has at least four rows of a face.
+pub const TILE_PARTS: u32 = 16;
 
 /// Common arguments: the result, and the kernel's memory.
 pub mod arg {
@@ -42,16 +45,20 @@ pub mod arg {
     pub const FILLS: u32 = 6;
     /// Number of the circular buffer of one page that is the kernel's memory.
     pub const CB: u32 = 7;
-    /// Pages of sources that it has room for, a power of two.
+    /// Pieces of sources' pages that it has room for, a power of two.
     pub const SLOTS: u32 = 8;
-    /// Bytes for each of them, a multiple of 64.
-    pub const SLOT_BYTES: u32 = 9;
+    /// Bytes of a piece as a power of two, 6 at least: a page is read in pieces of so many bytes.
+    pub const SLOT_SHIFT: u32 = 9;
     /// Number of boxes, at least 1.
     pub const BOXES: u32 = 10;
     /// Lengths of the result's dimensions, without padding.
     pub const DIMS: u32 = 11;
+    /// Parts of a page, which are made one by one: a tile has 1, 2, 4, 8 or 16 of the same size.
+    pub const PARTS: u32 = 17;
+    /// Bytes of each part but the last of a page, a multiple of 64.
+    pub const PART_BYTES: u32 = 18;
     /// The index ([`super::index`]).
-    pub const INDEX: u32 = 17;
+    pub const INDEX: u32 = 19;
     /// Arguments of the first box.
     pub const FIRST_BOX: u32 = INDEX + super::index::WORDS;
 }
@@ -107,7 +114,7 @@ pub mod of_box {
 pub const RUNS: u32 = 512;
 /// Bytes of a run in the kernel's memory: address of its source, of its copy, and its elements.
 pub const RUN_BYTES: u32 = 12;
-/// Bytes that the kernel's memory has for each slot besides the page: which page it has, and in
+/// Bytes that the kernel's memory has for each slot besides the piece: which it has, and in
 /// which batch of runs it was used last.
 pub const TAG_BYTES: u32 = 8;
 

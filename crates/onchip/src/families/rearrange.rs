@@ -2,7 +2,7 @@
 //! data-movement cores of the workers.
 
 use tilework_abi::addr::PageCount;
-use tilework_abi::rearrange::{BOXES, DIMS, arg, index, memory, of_box};
+use tilework_abi::rearrange::{BOXES, DIMS, TILE_PARTS, arg, index, memory, of_box};
 use tilework_abi::tensix::Processor;
 use tilework_ops::DType;
 use tilework_runtime::tensor::{Layout, Tensor, TensorSpec};
@@ -12,7 +12,12 @@ use super::tiles;
 use crate::grid::share;
 use crate::recipe::{At, Build, Of, Planned, Recipe, Site, Task, Which};
 
-/// Bytes of L1 for the kernel of one core, and the most pages of sources in it.
+/// Columns of a face of a tile.
+const FACE: u32 = 16;
+/// The most bytes of a source that are read at once: for whole pages, and for parts of them.
+const PIECE: u32 = 4096;
+const SMALL_PIECE: u32 = 512;
+/// Bytes of L1 for the kernel of one core, and the most pieces of sources in it.
 const MEMORY: u32 = 480 << 10;
 const SLOTS: u32 = 512;
 
@@ -234,14 +239,20 @@ fn stage(
         sides.push(Side::of(source)?);
     }
     let pages = result.pages() as u32;
-    let slot = sides.iter().map(|side| side.page.next_multiple_of(64)).max().unwrap_or(64);
+    let (of_page, part_bytes) = divided(pages, &out, size, &parts, &sides, site);
+    let units = pages * of_page;
+    // Parts of pages need little of most pages that they need.
+    let most = if of_page == 1 { PIECE } else { SMALL_PIECE };
+    let piece = sides.iter().map(|side| side.page).max().unwrap_or(1).next_power_of_two().clamp(64, most);
     let budget = MEMORY.min(site.l1 / 2);
     let by = by.as_ref().map(Numbers::of).transpose()?;
-    let bytes = move |slots| memory(out.page, slots, slot, by.as_ref().map_or(0, |by| by.side.page));
-    let slots = (0..=SLOTS.ilog2()).rev().map(|n| 1 << n).find(|&slots| bytes(slots) <= budget);
-    let slots = slots.ok_or_else(|| format!("pages of {} bytes", slot.max(out.page)))?;
+    let bytes = move |slots| memory(out.page, slots, piece, by.as_ref().map_or(0, |by| by.side.page));
+    let pieces = parts.iter().zip(&sides).map(|(part, side)| part.from.spec.pages() as u32 * side.page.div_ceil(piece));
+    let useful = pieces.sum::<u32>().min(part_bytes >> size).clamp(1, SLOTS).next_power_of_two();
+    let slots = (0..=useful.ilog2()).rev().map(|n| 1 << n).find(|&slots| bytes(slots) <= budget);
+    let slots = slots.ok_or_else(|| format!("pages of {} bytes", out.page))?;
     let fills = !covered(&dims, result, &parts);
-    let cores = site.workers[..site.workers.len().min(pages.div_ceil(2) as usize)].to_vec();
+    let cores = site.workers[..site.workers.len().min(units.div_ceil(2) as usize)].to_vec();
     let boxes: Vec<_> = parts.iter().zip(&sides).map(|(part, side)| (part.from.which, *side, corners(part))).collect();
     Ok(Box::new(move |at| {
         let common = |cb: u32| {
@@ -250,8 +261,9 @@ fn stage(
             set(arg::ADDRESS, &out.words(which.of(at)));
             // Without parts there is one box, which is empty.
             let count = boxes.len().max(1) as u32;
-            set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, slot, count]);
+            set(arg::SIZE, &[size, out.tiles.into(), fill, fills.into(), cb, slots, piece.ilog2(), count]);
             set(arg::DIMS, &padded(&dims.iter().map(|&n| n as u32).collect::<Vec<_>>(), 1));
+            set(arg::PARTS, &[of_page, part_bytes]);
             if let Some(by) = &by {
                 set(arg::INDEX, &by.words(at));
             }
@@ -261,8 +273,35 @@ fn stage(
             words.resize((arg::FIRST_BOX + count * of_box::WORDS) as usize, 0);
             words
         };
-        program(common, pages, &cores, bytes(slots), at)
+        program(common, units, &cores, bytes(slots), at)
     }))
+}
+
+/// Into how many parts each page is divided, and their bytes: so that the time of the cores and
+/// that in which the dispatcher starts them, one after the other, are the least together.
+fn divided(pages: u32, out: &Side, size: u32, parts: &[Part<'_>], sides: &[Side], site: &Site) -> (u32, u32) {
+    /// Cycles of a core for a run of neighbours, and for four bytes of it.
+    const RUN: u64 = 90;
+    const WORD: u64 = 30;
+    /// The dispatcher's cycles for a core.
+    const START: u64 = 59;
+    let elements = u64::from(out.page >> size);
+    let run = |(part, side): (&Part<'_>, &Side)| match part.strides.last() {
+        Some(1) => side.columns.min(FACE),
+        _ => 1,
+    };
+    let run = u64::from(parts.iter().zip(sides).map(run).min().unwrap_or(FACE).max(1));
+    let page = elements / run * RUN + u64::from(out.page) / 4 * WORD;
+    let cores = (u64::from(pages) * page / (2 * START)).isqrt().min(site.workers.len() as u64);
+    let wanted = (2 * cores).div_ceil(u64::from(pages).max(1));
+    if out.tiles {
+        // Four rows of a face are the least, and 64 bytes.
+        let parts = wanted.clamp(1, u64::from(TILE_PARTS)) as u32;
+        let parts = 1 << parts.ilog2().min((out.page / 64).max(1).ilog2());
+        return (parts, out.page / parts);
+    }
+    let bytes = u64::from(out.page).div_ceil(wanted.max(1)).next_multiple_of(64).max(64) as u32;
+    (out.page.div_ceil(bytes).max(1), bytes)
 }
 
 /// The arguments of a box from its first element on.
@@ -327,17 +366,17 @@ fn box_words(corners: &[u32], side: &Side, source: &Tensor) -> Vec<u32> {
     words
 }
 
-/// Both data-movement cores of each worker have a part of the pages.
+/// Both data-movement cores of each worker have some of the parts of pages.
 fn program(
     common: impl Fn(u32) -> Vec<u32>,
-    pages: u32,
+    units: u32,
     cores: &[tilework_abi::noc::NocXy],
     memory: u32,
     at: &At<'_>,
 ) -> Result<Program, RuntimeError> {
     let parts = cores.len() as u32 * 2;
     let own = |of: u32| {
-        let shares = (0..cores.len() as u32).map(|i| share(pages, parts, i * 2 + of));
+        let shares = (0..cores.len() as u32).map(|i| share(units, parts, i * 2 + of));
         UniqueArgs::PerCore(shares.map(|(first, count)| vec![first, count]).collect())
     };
     let role = Role::all()

@@ -3,9 +3,12 @@
 //! concatenates, pads, repeats and reshapes them.
 //!
 //! For each page of the result it goes through the elements row by row, in runs that are neighbours
-//! on both sides. A run waits in a list until the source's page is in L1; the core copies all runs
-//! of the list when the reads of their pages are done. Pages of sources stay in L1 as long as no
-//! other page needs their slot. The last page of the index stays, too.
+//! on both sides. A run waits in a list until its source is in L1; the core copies all runs
+//! of the list when the reads are done. Sources are read in pieces of pages, which stay in L1 as
+//! long as no other piece needs their slot. The last page of the index stays, too.
+//!
+//! Where the result has fewer pages than there are cores, several cores have a part of a page each:
+//! bytes that follow each other, which are rows of a tile's faces.
 #![no_std]
 #![no_main]
 
@@ -20,9 +23,9 @@ kernel!(main);
 /// Rows and columns of a tile, and of a face.
 const TILE: u32 = 32;
 const FACE: u32 = 16;
-/// The tag of an empty slot: no page has this number.
+/// The tag of an empty slot: no piece has this number.
 const EMPTY: u32 = u32::MAX;
-/// Where the number of a page ends and that of its box begins.
+/// Where the number of a piece ends and that of its box begins.
 const BOX_SHIFT: u32 = 28;
 
 /// How the elements of a tensor lie in pages.
@@ -74,6 +77,8 @@ fn in_page(tiles: bool, row: u32, column: u32) -> u32 {
 struct Part {
     pages: Interleaved,
     bytes: u32,
+    /// Pieces of a page.
+    pieces: u32,
     form: Form,
     base: u32,
     low: [u32; DIMS],
@@ -90,6 +95,7 @@ impl Part {
         Self {
             pages: Interleaved::new(ctx, arg(of_box::ADDRESS), arg(of_box::STRIDE)),
             bytes: arg(of_box::BYTES),
+            pieces: ((arg(of_box::BYTES) - 1) >> crta(ctx, arg::SLOT_SHIFT)) + 1,
             form: Form::new(arg(of_box::TILES) != 0, arg(of_box::COLUMNS), arg(of_box::ROWS)),
             base: arg(of_box::BASE),
             low: list(of_box::LOW),
@@ -178,7 +184,7 @@ struct Work {
     noc: Noc,
     size: u32,
     slots: u32,
-    slot_bytes: u32,
+    slot_shift: u32,
     tags: u32,
     runs: u32,
     pages: u32,
@@ -187,22 +193,26 @@ struct Work {
 }
 
 impl Work {
-    /// The address in L1 of a page of a source, which is there when [`Work::flush`] has been
+    /// The address in L1 of a byte of a source's page, which is there when [`Work::flush`] has been
     /// called.
     #[inline(always)]
-    fn page(&mut self, number: u32, part: &Part, page: u32) -> u32 {
-        let tag = number << BOX_SHIFT | page;
-        let slot = (page + number * 5) & (self.slots - 1);
-        let (entry, at) = (self.tags + slot * TAG_BYTES, self.pages + slot * self.slot_bytes);
+    fn find(&mut self, number: u32, part: &Part, page: u32, byte: u32) -> u32 {
+        let in_page = byte >> self.slot_shift;
+        let piece = page * part.pieces + in_page;
+        let tag = number << BOX_SHIFT | piece;
+        let slot = (piece + number * 5) & (self.slots - 1);
+        let (entry, at) = (self.tags + slot * TAG_BYTES, self.pages + (slot << self.slot_shift));
+        let begin = in_page << self.slot_shift;
         if read(entry) != tag {
             if read(entry + 4) == self.batch {
                 self.flush();
             }
-            self.noc.read(part.pages.page(page), at, part.bytes);
+            let bytes = (part.bytes - begin).min(1 << self.slot_shift);
+            self.noc.read(part.pages.page(page).plus(begin), at, bytes);
             write(entry, tag);
         }
         write(entry + 4, self.batch);
-        at
+        at + byte - begin
     }
 
     /// Remembers a run of elements.
@@ -236,6 +246,15 @@ fn copy(from: u32, to: u32, bytes: u32) {
     let all = from | to | bytes;
     let mut i = 0;
     if all % 4 == 0 {
+        // Loads one after the other do not wait for each other.
+        while i + 16 <= bytes {
+            let words = [read(from + i), read(from + i + 4), read(from + i + 8), read(from + i + 12)];
+            write(to + i, words[0]);
+            write(to + i + 4, words[1]);
+            write(to + i + 8, words[2]);
+            write(to + i + 12, words[3]);
+            i += 16;
+        }
         while i < bytes {
             write(to + i, read(from + i));
             i += 4;
@@ -258,16 +277,18 @@ fn main(ctx: &KernelContext) {
     let dims: [u32; DIMS] = core::array::from_fn(|k| arg(arg::DIMS + k as u32));
     let form = Form::new(arg(arg::TILES) != 0, dims[DIMS - 1], dims[DIMS - 2]);
     let count = arg(arg::BOXES).min(BOXES as u32);
-    let mut parts: [Part; BOXES] =
-        core::array::from_fn(|i| Part::new(ctx, arg::FIRST_BOX + (i as u32).min(count - 1) * of_box::WORDS));
+    let mut parts = [Part::new(ctx, arg::FIRST_BOX); BOXES];
+    for (i, part) in (1..count).zip(&mut parts[1..]) {
+        *part = Part::new(ctx, arg::FIRST_BOX + i * of_box::WORDS);
+    }
 
     let memory = Producer::new(ctx, arg(arg::CB));
     memory.reserve_back(1);
     let page_bytes = arg(arg::BYTES).next_multiple_of(64);
-    let (slots, slot_bytes) = (arg(arg::SLOTS), arg(arg::SLOT_BYTES));
+    let (slots, slot_shift) = (arg(arg::SLOTS), arg(arg::SLOT_SHIFT));
     let staging = memory.write_ptr();
     let pages = staging + 2 * page_bytes;
-    let tags = pages + slots * slot_bytes;
+    let tags = pages + (slots << slot_shift);
     let runs = tags + slots * TAG_BYTES;
     let mut index = Index::new(ctx, tags + (slots * TAG_BYTES + RUNS * RUN_BYTES).next_multiple_of(64));
     for slot in 0..slots {
@@ -275,7 +296,7 @@ fn main(ctx: &KernelContext) {
         write(tags + slot * TAG_BYTES + 4, 0);
     }
     let size = arg(arg::SIZE);
-    let mut work = Work { noc: Noc::of(ctx), size, slots, slot_bytes, tags, runs, pages, waiting: 0, batch: 1 };
+    let mut work = Work { noc: Noc::of(ctx), size, slots, slot_shift, tags, runs, pages, waiting: 0, batch: 1 };
 
     for (i, part) in (0..count).zip(&mut parts) {
         let moves = crta(ctx, arg::FIRST_BOX + i * of_box::WORDS + of_box::MOVES) as usize;
@@ -287,57 +308,98 @@ fn main(ctx: &KernelContext) {
     }
 
     let target = Interleaved::new(ctx, arg(arg::ADDRESS), arg(arg::STRIDE));
-    let first = rta(ctx, own::FIRST);
-    let mut out = target.cursor(first);
+    let (first, of_page, part_bytes) = (rta(ctx, own::FIRST), arg(arg::PARTS), arg(arg::PART_BYTES));
+    let mut page = first / of_page;
+    let mut part = first - page * of_page;
+    let mut out = target.cursor(page);
     let mut staged = staging;
-    for page in first..first + rta(ctx, own::PAGES) {
-        // The page before may still be leaving; the one before that has left.
-        if page >= first + 2 {
+    for i in 0..rta(ctx, own::PARTS) {
+        // The part before may still be leaving; the one before that has left.
+        if i >= 2 {
             work.noc.writes_flushed();
         }
+        let begin = part * part_bytes;
+        let end = (begin + part_bytes).min(arg(arg::BYTES));
+        let end_word = end.next_multiple_of(64);
         if arg(arg::FILLS) != 0 {
-            for i in (0..page_bytes).step_by(4) {
+            for i in (begin..end_word).step_by(4) {
                 write(staged + i, arg(arg::FILL));
             }
         }
-        fill((&mut work, &mut index), &form, &dims, &parts[..count as usize], page, staged);
+        let area = area(&form, page, part, of_page, part_bytes >> size);
+        fill((&mut work, &mut index), &form, &dims, &parts[..count as usize], area, staged);
         work.flush();
-        publish(staged + page_bytes - 4);
-        work.noc.write(staged, out.next_page(), arg(arg::BYTES));
+        publish(staged + end_word - 4);
+        work.noc.write(staged + begin, out.here().plus(begin), end - begin);
+        part += 1;
+        if part == of_page {
+            (part, page) = (0, page + 1);
+            out.next_page();
+        }
         staged = if staged == staging { staging + page_bytes } else { staging };
     }
     work.noc.full_barrier();
 }
 
-/// Collects the elements of a page of the result.
+/// Elements of the result: rows and columns of a matrix.
+#[derive(Clone, Copy)]
+struct Area {
+    matrix: u32,
+    rows: [u32; 2],
+    columns: [u32; 2],
+    /// The first column of the page.
+    left: u32,
+}
+
+/// The area of a part of a page; one of a row has so many elements.
+#[inline(always)]
+fn area(form: &Form, page: u32, part: u32, of_page: u32, elements: u32) -> Area {
+    if !form.tiles {
+        let matrix = page / form.rows;
+        let (row, column) = (page - matrix * form.rows, part * elements);
+        let right = (column + elements).min(form.columns);
+        return Area { matrix, rows: [row, row + 1], columns: [column, right], left: 0 };
+    }
+    let row = page / form.across;
+    let matrix = row / form.down;
+    let (down, left) = (row - matrix * form.down, (page - row * form.across) * TILE);
+    let (mut top, mut column, mut height, mut width) = (down * TILE, left, TILE, TILE);
+    if of_page == 2 {
+        height = FACE;
+        top += part * FACE;
+    } else if of_page > 2 {
+        // Rows of faces one after the other.
+        (height, width) = (4 * FACE / of_page, FACE);
+        let first = part * height;
+        top += (first & (2 * FACE)) / 2 + first % FACE;
+        column += first & FACE;
+    }
+    let (bottom, right) = ((top + height).min(form.rows), (column + width).min(form.columns));
+    Area { matrix, rows: [top, bottom], columns: [column, right], left }
+}
+
+/// Collects the elements of an area of the result.
 #[inline(always)]
 fn fill(
     (work, index): (&mut Work, &mut Index),
     form: &Form,
     dims: &[u32; DIMS],
     parts: &[Part],
-    page: u32,
+    area: Area,
     staged: u32,
 ) {
-    let (matrix, top, left, height, width) = if form.tiles {
-        let (row, column) = (page / form.across, page % form.across);
-        let (matrix, down) = (row / form.down, row % form.down);
-        (matrix, down * TILE, column * TILE, TILE, TILE)
-    } else {
-        (page / form.rows, page % form.rows, 0, 1, form.columns)
-    };
+    let Area { matrix, rows: [top, bottom], columns: [begin, end], left } = area;
     let mut at = [0; DIMS - 1];
     let mut rest = matrix;
     for k in (0..DIMS - 2).rev() {
         at[k] = rest % dims[k];
         rest /= dims[k];
     }
-    let (bottom, right) = ((top + height).min(form.rows), (left + width).min(form.columns));
     for row in top..bottom {
         at[DIMS - 2] = row;
         for (number, part) in (0..).zip(parts) {
             let Some(first) = part.row(&at) else { continue };
-            let (low, high) = (part.low[DIMS - 1].max(left), part.high[DIMS - 1].min(right));
+            let (low, high) = (part.low[DIMS - 1].max(begin), part.high[DIMS - 1].min(end));
             if low < high {
                 let step = part.strides[DIMS - 1];
                 let element = first.wrapping_add(step.wrapping_mul(low - part.low[DIMS - 1]));
@@ -397,6 +459,9 @@ fn columns(
             elements = (high - column).min(from.columns - source_column);
             if from.tiles {
                 elements = elements.min(FACE - source_column % FACE);
+            } else {
+                let most = 1 << (work.slot_shift - work.size);
+                elements = elements.min(most - (source_column & (most - 1)));
             }
             if form.tiles {
                 elements = elements.min(FACE - column % FACE);
@@ -405,10 +470,10 @@ fn columns(
         if work.waiting == RUNS {
             work.flush();
         }
-        let at = work.page(number, part, source_page);
-        let source = in_page(from.tiles, source_row, source_column);
+        let source = in_page(from.tiles, source_row, source_column) << work.size;
+        let at = work.find(number, part, source_page, source);
         let target = in_page(form.tiles, row % TILE, column - left);
-        work.run(at + (source << work.size), staged + (target << work.size), elements);
+        work.run(at, staged + (target << work.size), elements);
         column += elements;
         element = element.wrapping_add(step.wrapping_mul(elements));
     }
