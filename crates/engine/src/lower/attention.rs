@@ -210,11 +210,13 @@ pub(super) fn rotary_llama<'m>(op: &'m RotaryEmbeddingLlamaOp, lowering: &mut Lo
 pub(super) fn indexer_scores<'m>(op: &'m IndexerScoreDsaOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let mesh = lowering.mesh;
     let axis = op.cluster_axis.map(super::ccl::axis).transpose()?;
-    for operand in [&op.query, &op.key, &op.weights] {
-        lowering.read(operand);
-    }
+    let operands = [&op.query, &op.key, &op.weights].map(|operand| lowering.read(operand));
     let out = lowering.make(&op.out)?;
     let first = count("chunk_start_idx", op.chunk_start_idx)?;
+    if mesh.devices() == 1 {
+        let [query, key, weights] = operands;
+        return Ok(one(move |args| ops::indexer_scores(&args[query], &args[key], &args[weights], first, out)));
+    }
     Ok(Action::Collective(Box::new(move |values| {
         let [query, key, weights] = values else { return Ok(Vec::new()) };
         let scores = (0..mesh.devices()).map(|device| {

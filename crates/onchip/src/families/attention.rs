@@ -29,7 +29,7 @@ const UNSEEN: f32 = -1e30;
 
 /// Which keys queries see besides what a mask says.
 #[derive(Clone, Copy)]
-enum Seen<'s> {
+pub(super) enum Seen<'s> {
     All,
     /// Those up to their own position, which is their number; at most so many.
     Before {
@@ -48,20 +48,20 @@ enum Seen<'s> {
 
 /// Query, key and value, with what is known of them.
 pub(super) struct Attention<'s> {
-    query: Of<'s>,
-    key: Of<'s>,
-    value: Of<'s>,
-    batch: usize,
-    heads: usize,
-    key_heads: usize,
-    queries: usize,
-    keys: usize,
-    depth: usize,
-    value_depth: usize,
-    scale: f32,
-    seen: Seen<'s>,
+    pub(super) query: Of<'s>,
+    pub(super) key: Of<'s>,
+    pub(super) value: Of<'s>,
+    pub(super) batch: usize,
+    pub(super) heads: usize,
+    pub(super) key_heads: usize,
+    pub(super) queries: usize,
+    pub(super) keys: usize,
+    pub(super) depth: usize,
+    pub(super) value_depth: usize,
+    pub(super) scale: f32,
+    pub(super) seen: Seen<'s>,
     /// Added to the scores, and its factor.
-    mask: Option<(Of<'s>, f32)>,
+    pub(super) mask: Option<(Of<'s>, f32)>,
     /// One more score for each head, which has no value.
     sink: Option<Of<'s>>,
 }
@@ -109,7 +109,7 @@ impl<'s> Attention<'s> {
     }
 
     /// Query heads that a key head serves.
-    fn shared(&self) -> usize {
+    pub(super) fn shared(&self) -> usize {
         self.heads / self.key_heads
     }
 
@@ -130,20 +130,11 @@ impl<'s> Attention<'s> {
         }
         let (groups, rows) = (self.batch * self.key_heads, self.shared() * self.queries);
         let outer = [self.batch, self.key_heads];
-        let query = recipe.tiles(&[outer[0], outer[1], rows, self.depth], self.query.spec.dtype())?;
-        recipe.same_elements(self.query, query.of(), site)?;
-        let key = recipe.tiles(&[outer[0], outer[1], self.depth, self.keys], self.key.spec.dtype())?;
-        let matrix = (self.keys * self.depth) as i64;
-        let steps = [matrix * self.key_heads as i64, matrix, 1, self.depth as i64];
-        let part = Part::whole(self.key, 0, key.of().spec.logical_shape(), &steps);
-        recipe.rearrange(vec![part], 0, key.of(), site)?;
         let value = recipe.tiles(&[outer[0], outer[1], self.keys, self.value_depth], self.value.spec.dtype())?;
         recipe.same_elements(self.value, value.of(), site)?;
-
         let dims = [outer[0], outer[1], rows, self.keys];
-        let scores = recipe.tiles(&dims, DType::F32)?;
-        product(&mut recipe, groups, [query.of(), key.of(), scores.of()], site)?;
-        let scores = self.masked(scores, &mut recipe, site)?;
+        let query = self.of_rows(self.query, self.depth, &mut recipe, site)?;
+        let scores = self.scores(query.of(), &mut recipe, site)?;
         let whole = self.query.spec.dtype() == DType::F32;
         let weights = recipe.tiles(&dims, if whole { DType::F32 } else { DType::BF16 })?;
         let sink = self.sink_of_rows(&mut recipe, site)?;
@@ -157,6 +148,28 @@ impl<'s> Attention<'s> {
         product(&mut recipe, groups, [weights.of(), value.of(), made.of()], site)?;
         recipe.same_elements(made.of(), result, site)?;
         Ok(recipe)
+    }
+
+    /// A tensor of queries whose rows are those of all heads that a key head serves.
+    pub(super) fn of_rows(&self, of: Of<'_>, width: usize, recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+        let dims = [self.batch, self.key_heads, self.shared() * self.queries, width];
+        let made = recipe.tiles(&dims, of.spec.dtype())?;
+        recipe.same_elements(of, made.of(), site)?;
+        Ok(made)
+    }
+
+    /// The scores of such rows, times the scale, with all masks: in float32.
+    pub(super) fn scores(&self, query: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
+        let (groups, outer) = (self.batch * self.key_heads, [self.batch, self.key_heads]);
+        let key = recipe.tiles(&[outer[0], outer[1], self.depth, self.keys], self.key.spec.dtype())?;
+        let matrix = (self.keys * self.depth) as i64;
+        let steps = [matrix * self.key_heads as i64, matrix, 1, self.depth as i64];
+        let part = Part::whole(self.key, 0, key.of().spec.logical_shape(), &steps);
+        recipe.rearrange(vec![part], 0, key.of(), site)?;
+        let dims = [outer[0], outer[1], self.shared() * self.queries, self.keys];
+        let scores = recipe.tiles(&dims, DType::F32)?;
+        product(recipe, groups, [query, key.of(), scores.of()], site)?;
+        self.masked(scores, recipe, site)
     }
 
     /// Adds the programs for the queries of a prompt.
@@ -345,7 +358,7 @@ impl<'s> Attention<'s> {
 }
 
 /// Products of matrices, one for each of the outer dimensions.
-fn product(recipe: &mut Recipe, batch: usize, [a, b, y]: [Of<'_>; 3], site: &Site) -> Result<(), String> {
+pub(super) fn product(recipe: &mut Recipe, batch: usize, [a, b, y]: [Of<'_>; 3], site: &Site) -> Result<(), String> {
     let [rows, inner] = a.spec.shape_in_pages();
     let [_, columns] = b.spec.shape_in_pages();
     let batch = batch as u32;

@@ -4,6 +4,7 @@ mod adapted;
 mod attention;
 mod batch;
 mod caches;
+mod chosen;
 mod composed;
 mod conv;
 mod edges;
@@ -12,6 +13,7 @@ mod exact;
 mod flash;
 mod fused;
 mod gathered;
+mod gradients;
 mod heads;
 mod latent;
 mod lines;
@@ -112,6 +114,10 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::DitRMSNormUnaryFused(op) => split::fused_rms_norm(op, task),
         Op::EltwiseQuantization(op) => quantized::quantization(op, task),
         Op::AdamW(op) => optimizer::adamw(op, task),
+        Op::SDPAForward(op) => gradients::forward(op, task),
+        Op::SDPABackward(op) => gradients::backward(op, task),
+        Op::TopKRouterGpt(op) => chosen::router(op, task),
+        Op::IndexerScoreDsa(op) => chosen::indexer(op, task),
         Op::Reduction(op) => reduction::reduction(op, task),
         Op::ReductionProd(op) => reduction::prod(op, task),
         Op::ReductionArgMax(op) => lines::arg_max(op, task),
