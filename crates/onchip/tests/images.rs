@@ -116,7 +116,14 @@ proptest! {
         };
         let values = || {
             let near = array(&input, 1);
-            let all: Vec<f32> = near.to_f32().iter().map(|x| x.round()).collect();
+            // Of bfloat16 the chip's units take a NaN for an infinity.
+            let odd = if data_type == DataType::Float32 { f32::NAN } else { f32::INFINITY };
+            let number = |(i, x): (usize, &f32)| match i % 41 {
+                7 => odd,
+                19 => -odd,
+                _ => x.round(),
+            };
+            let all: Vec<f32> = near.to_f32().iter().enumerate().map(number).collect();
             vec![Value::from(Tensor::from_f32(near.dtype(), near.shape().clone(), &all).unwrap())]
         };
         same_of(vec![Op::MaxPool2dWithIndices(op)], &[&input], &values, &[&out, &places], Tolerance::EXACT);

@@ -1,6 +1,6 @@
 //! Pools: windows of images, a tensor of their own, are reduced.
 
-use tilework_abi::eltwise::Function;
+use tilework_abi::eltwise::{Function, Step};
 use tilework_model::ttnn::ops::pool::{
     GlobalAvgPool2dOp, MaxPool2dWithIndicesOp, Pool2dExtraParams, Pool2dOp, Pool2dOpType, Scale2D, UpsampleOp,
 };
@@ -12,6 +12,7 @@ use super::movement::word;
 use super::norm::{self, one, two};
 use super::rearrange::{Part, strides};
 use super::reduction::{self, By, Reduce};
+use super::stage::Line;
 use super::window::{Axis, Images, equal};
 use crate::recipe::{Made, Of, Planned, Recipe, Site, Task, Which};
 
@@ -87,11 +88,23 @@ pub(super) fn largest_with_places(op: &MaxPool2dWithIndicesOp, task: &Task<'_>) 
     recipe.same_elements(numbers.of(), image.of(), site)?;
     let alone = Images { batch: 1, axes: images.axes, channels: 1 };
     let numbers = taps(&alone, image.of(), NONE.to_bits(), &mut recipe, site)?;
-    // The least number of those that are as large as the largest.
-    let before = vec![two(Function::NotEqual, 1, 2), one(Function::Scale, 1, NONE), two(Function::Add, 1, 3)];
+    // Which elements are not the largest: a NaN is if there is one.
+    let differs = recipe.tiles(windows.of().spec.logical_shape(), DType::F32)?;
+    let copied = Line::plain(Step::new(Function::Copy).of(0, 0, 0).to(2));
+    let steps = vec![
+        copied,
+        one(Function::IsNan, 2, 0.0),
+        two(Function::NotEqual, 0, 1),
+        one(Function::Fill, 3, 0.0),
+        Line::plain(Step::new(Function::Where).of(2, 3, 0).to(0)),
+    ];
+    let others = vec![(largest.of(), steps)];
+    recipe.stages.push(norm::rows("pool-differs", (windows.of(), differs.of()), others, Vec::new(), site)?);
+    // The least number of those that are.
+    let before = vec![one(Function::Scale, 1, NONE), two(Function::Add, 1, 2)];
     let reduced = vec![true, true, false, false, false, false];
     let found = recipe.tiles(&reduction::kept(windows.of().spec.logical_shape(), &reduced), DType::F32)?;
-    let operands = vec![windows.of(), largest.of(), numbers.of()];
+    let operands = vec![differs.of(), numbers.of()];
     let (name, by, after, result) = ("pool-places", By::Min, Vec::new(), found.of());
     Reduce { name, operands, before, by, reduced, after, result }.add(&mut recipe, site)?;
     for (i, (made, to)) in [(&largest, values), (&found, places)].into_iter().enumerate() {
@@ -136,6 +149,16 @@ fn taps(images: &Images, input: Of<'_>, fill: u32, recipe: &mut Recipe, site: &S
     images.taps(recipe, padded.of(), site)
 }
 
+/// Steps that give NaNs in slot 1 the sign with which they are larger than all numbers.
+fn positive_nans() -> Vec<Line> {
+    vec![
+        Line::plain(Step::new(Function::Copy).of(1, 0, 0).to(2)),
+        one(Function::IsNan, 2, 0.0),
+        one(Function::Fill, 3, f32::from_bits(0x7FC0_0000)),
+        Line::plain(Step::new(Function::Where).of(2, 3, 1).to(1)),
+    ]
+}
+
 /// What a pool makes of windows, still with a dimension for each of theirs.
 fn folded(
     windows: Of<'_>,
@@ -149,7 +172,9 @@ fn folded(
     let reduced = vec![true, true, false, false, false, false];
     let made = recipe.tiles(&reduction::kept(dims, &reduced), to)?;
     let after = scale.map(|scale| one(Function::Scale, 0, scale)).into_iter().collect();
-    let (operands, before) = (vec![windows], Vec::new());
+    // In other types the units have taken NaNs for infinities.
+    let has_nans = by == By::Max && windows.spec.dtype() == DType::F32;
+    let (operands, before) = (vec![windows], if has_nans { positive_nans() } else { Vec::new() });
     Reduce { name: "pool", operands, before, by, reduced, after, result: made.of() }.add(recipe, site)?;
     Ok(made)
 }
