@@ -19,8 +19,8 @@ pub struct ModelArgs {
     #[command(flatten)]
     pub schema: SchemaArgs,
     /// Where results of floating-point operations are rounded to the program's types; after each
-    /// operation unless given. `ends` is for the native engine. `check` also tries `ends` when an output is beyond its tolerance,
-    /// and says so.
+    /// operation unless given. `ends` is for the native engine. `check` also tries `ends` when an
+    /// output is beyond its tolerance, and says so.
     #[arg(long, value_enum)]
     pub rounding: Option<RoundingName>,
     /// Let functions in native libraries of the file run on this machine: each call in a process of
@@ -93,8 +93,8 @@ pub struct ModelRunArgs {
     /// the first run and the usual one of the others, and is about the last in all else.
     #[arg(long, value_name = "N", default_value = "1")]
     pub repeat: NonZeroUsize,
-    /// Also write a timeline of the operations on the chip, which runs it then: .pftrace (Perfetto),
-    /// .json or .txt.
+    /// Also write a timeline of the operations on the chip, which runs it then: .pftrace
+    /// (Perfetto), .json or .txt.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Compare each operation of the chip, which runs it then, with host arithmetic. The first that
