@@ -11,6 +11,10 @@ use std::sync::{Arc, LazyLock};
 /// copy of the page only rarely.
 const COPIED_READS: u8 = 64;
 
+/// Pages of a row of a memory's table: 4 MiB. Opening a board need not write a table for all its
+/// DRAM then.
+const ROW: usize = 64;
+
 /// The content of a page that has not been written.
 static UNTOUCHED: LazyLock<Page> = LazyLock::new(new_page);
 
@@ -29,9 +33,12 @@ pub(crate) struct OutOfRange {
 /// A memory of fixed size, allocated page by page on the first write.
 #[derive(Clone)]
 pub(crate) struct SparseMemory {
-    pages: Vec<Option<Held>>,
+    rows: Vec<Option<Box<Row>>>,
     size: u64,
 }
+
+/// Neighbouring pages.
+type Row = [Option<Held>; ROW];
 
 /// A page that has been written.
 #[derive(Clone)]
@@ -65,10 +72,8 @@ impl std::fmt::Debug for SparseMemory {
 impl SparseMemory {
     /// A memory of `size` bytes, all zero.
     pub(crate) fn new(size: u64) -> Self {
-        let count = usize::try_from(size.div_ceil(PAGE as u64)).unwrap_or(0);
-        let mut pages = Vec::new();
-        pages.resize_with(count, || None);
-        Self { pages, size }
+        let count = usize::try_from(size.div_ceil((PAGE * ROW) as u64)).unwrap_or(0);
+        Self { rows: vec![None; count], size }
     }
 
     /// Bytes of the memory.
@@ -78,7 +83,7 @@ impl SparseMemory {
 
     /// Bytes of host memory that hold content.
     pub(crate) fn resident(&self) -> u64 {
-        self.pages.iter().flatten().count() as u64 * PAGE as u64
+        self.rows.iter().flatten().flat_map(|row| row.iter().flatten()).count() as u64 * PAGE as u64
     }
 
     /// Reads `out.len()` bytes at `addr`.
@@ -93,7 +98,7 @@ impl SparseMemory {
             let (page, at) = split(addr);
             let n = rest.len().min(PAGE - at);
             let (now, later) = rest.split_at_mut(n);
-            match &self.pages[page] {
+            match self.held(page) {
                 Some(held) => now.copy_from_slice(&held.page[at..at + n]),
                 None => now.fill(0),
             }
@@ -109,7 +114,7 @@ impl SparseMemory {
         let end = at.checked_add(len)?;
         // The last page may reach beyond the memory.
         self.check(addr, len).ok()?;
-        self.page(page)?.get(at..end)
+        self.page(page).get(at..end)
     }
 
     /// The `len` bytes at `addr` as they are now, without a copy; `None` when they do not lie in
@@ -118,17 +123,25 @@ impl SparseMemory {
     pub(crate) fn share(&mut self, addr: u64, len: usize) -> Option<Data> {
         let (number, at) = split(addr);
         self.check(addr, len).ok()?;
-        if let Some(Some(held)) = self.pages.get_mut(number)
+        if let Some(Some(row)) = self.rows.get_mut(number / ROW)
+            && let Some(held) = &mut row[number % ROW]
             && held.copied > 0
         {
             held.copied -= 1;
             return None;
         }
-        Data::of_page(self.page(number)?, at, len)
+        Data::of_page(self.page(number), at, len)
     }
 
-    fn page(&self, number: usize) -> Option<&Page> {
-        Some(self.pages.get(number)?.as_ref().map_or(&*UNTOUCHED, |held| &held.page))
+    /// The page with this number, if it has been written.
+    #[inline]
+    fn held(&self, number: usize) -> Option<&Held> {
+        self.rows.get(number / ROW)?.as_ref()?[number % ROW].as_ref()
+    }
+
+    /// The content of the page with this number.
+    fn page(&self, number: usize) -> &Page {
+        self.held(number).map_or(&*UNTOUCHED, |held| &held.page)
     }
 
     /// Writes `data` at `addr`. Zeros written to untouched pages allocate nothing.
@@ -143,9 +156,9 @@ impl SparseMemory {
             let (page, at) = split(addr);
             let n = rest.len().min(PAGE - at);
             let (now, later) = rest.split_at(n);
-            let slot = &mut self.pages[page];
-            if slot.is_some() || now.iter().any(|&b| b != 0) {
-                slot.get_or_insert_with(Held::new).bytes_mut()[at..at + n].copy_from_slice(now);
+            if self.held(page).is_some() || now.iter().any(|&b| b != 0) {
+                let row = self.rows[page / ROW].get_or_insert_with(|| Box::new([const { None }; ROW]));
+                row[page % ROW].get_or_insert_with(Held::new).bytes_mut()[at..at + n].copy_from_slice(now);
             }
             rest = later;
             addr += n as u64;

@@ -11,6 +11,8 @@ use tilework_riscv::{CODE_PAGE_BYTES, CodePage};
 const BYTES: usize = CODE_PAGE_BYTES as usize;
 /// Entries of the book: enough for a few hundred KiB of different code, 1 KiB each.
 const PLACES: usize = 1024;
+/// Pages of a row of a tile's table: 16 KiB of L1.
+const ROW: usize = 64;
 
 /// A page with the bytes it stands for.
 struct Entry {
@@ -66,42 +68,46 @@ fn place(bytes: &[u8; BYTES]) -> usize {
 }
 
 /// The decoded pages that one tile's cores have asked for.
+///
+/// After each change of code all cores look up their pages again, so that a page is found without
+/// a search: by its number, in rows that are there where a core has run.
 #[derive(Clone)]
 pub(super) struct TileCode {
     book: Arc<CodeBook>,
-    /// By page of L1, in order.
-    held: Vec<(usize, Arc<CodePage>)>,
+    rows: Vec<Option<Box<Row>>>,
 }
+
+/// Neighbouring pages of L1.
+type Row = [Option<Arc<CodePage>>; ROW];
 
 impl TileCode {
     /// No decoded code yet.
     pub(super) fn new(book: Arc<CodeBook>) -> Self {
-        Self { book, held: Vec::new() }
-    }
-
-    fn place(&self, number: usize) -> Result<usize, usize> {
-        self.held.binary_search_by_key(&number, |(held, _)| *held)
+        Self { book, rows: Vec::new() }
     }
 
     /// The page with this number, if it is decoded.
+    #[inline]
     pub(super) fn get(&self, number: usize) -> Option<&Arc<CodePage>> {
-        self.place(number).ok().map(|place| &self.held[place].1)
+        self.rows.get(number / ROW)?.as_ref()?[number % ROW].as_ref()
     }
 
     /// Decodes the page with this number, which is in L1.
     pub(super) fn decode(&mut self, number: usize, bytes: &[u8; BYTES]) -> Arc<CodePage> {
         let page = self.book.page(bytes);
-        match self.place(number) {
-            Ok(place) => self.held[place].1 = page.clone(),
-            Err(place) => self.held.insert(place, (number, page.clone())),
+        let row = number / ROW;
+        if self.rows.len() <= row {
+            self.rows.resize(row + 1, None);
         }
+        let row = self.rows[row].get_or_insert_with(|| Box::new([const { None }; ROW]));
+        row[number % ROW] = Some(page.clone());
         page
     }
 
     /// Drops the page with this number.
     pub(super) fn drop_page(&mut self, number: usize) {
-        if let Ok(place) = self.place(number) {
-            self.held.remove(place);
+        if let Some(Some(row)) = self.rows.get_mut(number / ROW) {
+            row[number % ROW] = None;
         }
     }
 }

@@ -41,6 +41,10 @@ use tilework_abi::tensix::insn::{Pacr, settings};
 /// else.
 const RESETS_CONTEXT: u32 = 2;
 
+/// Bytes that its counters can move its output. The public kernel library found more bits not to
+/// reach the address (`llk_pack_fast_untilize.h` of tt-llk, for Blackhole).
+const OUTPUT_WINDOW: u32 = 1 << 18;
+
 /// The packer's state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packer {
@@ -383,7 +387,10 @@ impl Packer {
 
     /// Where a tile goes if its streams need addresses.
     fn addresses(&self, plan: &Plan, counters: PackerCounters) -> Addresses {
-        let mut addr = plan.l1_dest.wrapping_add(plan.dst.address(counters.dst) & !0xF);
+        // Wormhole's page has units there, of which the last four bits are dropped: the kernel library
+        // sets Blackhole's strides in bytes, as others.
+        let within = plan.dst.address(counters.dst) % OUTPUT_WINDOW / output::UNIT as u32;
+        let mut addr = plan.l1_dest.wrapping_add(within);
         if plan.adds_offset {
             addr = addr.wrapping_add(self.l1_dest_addr_offset);
         }

@@ -213,6 +213,28 @@ fn edge_masks_follow_the_tile_position() {
 }
 
 #[test]
+fn output_counters_count_bytes_within_their_window() {
+    let mut b = set_up(BF16, BF16, BF16, false);
+    (0..16).for_each(|row| write_bf16(&mut b, row, [0x3F80 + row as u16; 16]));
+    // Rows one by one, as `llk_pack_fast_untilize.h` writes them into a matrix of five tiles: 320
+    // bytes further each time, of which the last four bits do not count.
+    set(&mut b, cfg::PCK0_ADDR_CTRL_XY_REG_1_YSTRIDE, 320 + 9);
+    set(&mut b, cfg::ADDR_MOD_PACK_SEC_YSRCINCR.copy(3), 1);
+    set(&mut b, cfg::ADDR_MOD_PACK_SEC_YDSTINCR.copy(3), 1);
+    let row = Pacr::build().read_intf_sel(1).last(true).addr_mod(3).word();
+    b.execute(T2, &[row; 3]);
+    for (row, at) in [0, 320, 656].into_iter().enumerate() {
+        let bytes = &l1(&b, 1024)[at..at + 32];
+        assert_eq!(bytes, [(0x3F80 + row as u16).to_le_bytes(); 16].as_flattened(), "row {row}");
+    }
+    // What reaches beyond the window begins again.
+    set(&mut b, cfg::PCK0_ADDR_CTRL_XY_REG_1_YSTRIDE, 0x8000);
+    set(&mut b, cfg::PCK0_ADDR_BASE_REG_1_BASE, 0x2_8000 + 64);
+    b.execute(T2, &[row]);
+    assert_eq!(l1(&b, 96)[64..], [0x3F83u16.to_le_bytes(); 16].as_flattened()[..]);
+}
+
+#[test]
 fn planes_of_one_row_end_within_an_instruction() {
     let mut b = set_up(BF16, BF16, BF16, false);
     (0..64).for_each(|row| write_bf16(&mut b, row, [0x3F80; 16]));
