@@ -167,11 +167,12 @@ impl Recorder {
         self.events.push(Event { at, spot: self.spot, agent, pc, known: false, what });
     }
 
-    /// Hands over the events.
+    /// Hands over the events. Their memory stays here: exchanged, that of a whole batch would go
+    /// round the tiles, each of which would have some soon, and none of it in the host's caches.
+    #[inline]
     pub(crate) fn hand_over(&mut self, to: &mut Vec<Event>) {
-        match to.is_empty() {
-            true => std::mem::swap(to, &mut self.events),
-            false => to.append(&mut self.events),
+        if !self.events.is_empty() {
+            to.append(&mut self.events);
         }
         self.working.clear();
     }
