@@ -87,7 +87,7 @@ impl CheckObserver {
     fn on_tile(&mut self, xy: NocXy, event: &Event) {
         let mut tile = self.tiles.take(xy);
         match &event.agent {
-            _ if let What::Holds { core, addr } = event.what => tile.cores[core.index()].fill(addr),
+            _ if let What::Holds { core, addr } = event.what => tile.caches.fill(core, addr),
             Agent::Core(core) => self.on_core(&mut tile, *core, event),
             Agent::Coprocessor(unit) => self.on_unit(&mut tile, *unit, event),
             Agent::Niu(_) => self.on_packet(&mut tile, event),
@@ -110,7 +110,7 @@ impl CheckObserver {
                 if tile.cores[core.index()].in_kernel(event.pc) {
                     self.write_l1(tile, Some(core), actor, span);
                 }
-                tile.cores[core.index()].drop_line(addr);
+                tile.caches.drop_line(core, addr);
                 self.wrote(tile, Some(core), actor, span);
                 self.may_know_l1(tile, core, span, event.at);
                 if core == Processor::Brisc {
@@ -129,14 +129,14 @@ impl CheckObserver {
             }
             What::Tensix { thread, word } if self.follows_state => self.executed(tile, core, actor, (thread, word)),
             What::Atomic { addr, .. } => {
-                tile.cores[core.index()].flush();
+                tile.caches.flush(core);
                 let span = Span { addr, len: 4 };
                 if tile.cores[core.index()].in_kernel(event.pc) {
                     self.write_l1(tile, Some(core), actor, span);
                 }
                 self.wrote(tile, Some(core), actor, span);
             }
-            What::Fence => tile.cores[core.index()].flush(),
+            What::Fence => tile.caches.flush(core),
             What::Request(ref request) => self.requested(tile, core, actor, request),
             What::StaleCode | What::Wrapped { .. } | What::PostLost { .. } | What::Misaligned(_) => {
                 self.rare(tile, By::Core(core), actor, &event.what);
@@ -151,7 +151,7 @@ impl CheckObserver {
         let pc = actor.code.map_or(0, |code| code.pc);
         let in_kernel = tile.cores[core.index()].in_kernel(pc);
         if cached {
-            if let Some(by) = tile.cores[core.index()].stale(span.addr, span.len) {
+            if let Some(by) = tile.caches.stale(core, span.addr, span.len) {
                 let target = Some(in_l1(tile.xy, span));
                 self.reports.report(&rows::MISSING_FENCE, actor, target, || {
                     let what = format!("loads from its copy of {:#x}, which was written since", span.addr);
@@ -159,7 +159,7 @@ impl CheckObserver {
                 });
             }
         } else {
-            tile.cores[core.index()].fill(span.addr);
+            tile.caches.fill(core, span.addr);
         }
         if in_kernel {
             self.read_l1(tile, core, actor, span);
