@@ -170,6 +170,24 @@ fn an_argument_that_was_not_given() {
 
 #[test]
 fn an_argument_that_would_lie_in_the_next_configuration() {
+#[test]
+fn a_common_argument_that_was_not_given() {
+    let mut bench = Bench::new();
+    let mut tile = bench.observer.tiles.take(TILE);
+    let mut launch = (**tile.launch.as_ref().unwrap()).clone();
+    (launch.arguments[0].common, launch.arguments[0].common_words) = (BASE + 0x20, 2);
+    launch.config.end = BASE + 0x80;
+    tile.launch = Some(Arc::new(launch));
+    bench.observer.tiles.put(tile);
+    // The configuration of the circular buffer ends there.
+    bench.brisc(0x30, load(BASE + 0x24));
+    assert_eq!(bench.found(), [] as [&str; 0]);
+    bench.brisc(0x30, load(BASE + 0x28));
+    assert_eq!(bench.found(), ["args-past-end"]);
+    let words = "common argument 2 of BRISC; the program gives 2";
+    assert!(bench.findings()[0].what.contains(words), "{:?}", bench.findings());
+}
+
     let mut bench = Bench::new();
     bench.brisc(0x30, load(BASE + 0x10));
     assert_eq!(bench.found(), [] as [&str; 0], "the configuration of the circular buffer");
