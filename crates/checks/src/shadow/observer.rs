@@ -219,13 +219,37 @@ impl CheckObserver {
         if !tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)) {
             return;
         }
+        let pops = matches!(counter, Counter::Acked(_)).then(|| tile.cbs[number].pops(value & COUNTER_MASK));
         let (wrong, early) = tile.cbs[number].counted(counter, core, value & COUNTER_MASK);
+        if let Some(pages) = pops.filter(|_| wrong.is_none()) {
+            self.popped(tile, (core, actor), number, pages);
+        }
         if let Some(wrong) = wrong {
             self.report_cb(tile, number, actor, None, &wrong);
         }
         if let Some((actor, wrong)) = early {
             self.report_cb(tile, number, actor, None, &wrong);
         }
+    }
+
+    /// A core has popped pages: a write that it has started from one of them, and of which it has
+    /// seen nothing since, may still read it.
+    fn popped(&mut self, tile: &Tile, (core, actor): (Processor, Actor), number: usize, pages: u64) {
+        let cb = &tile.cbs[number];
+        let unseen = tile.cores[core.index()].unseen.iter().flatten();
+        let from = |issued: &&Issued| {
+            let (addr, len) = (u32::try_from(issued.request.local_addr), u32::try_from(issued.request.len));
+            addr.is_ok_and(|addr| cb.has_popped(pages, addr, len.unwrap_or(u32::MAX)))
+        };
+        let Some(write) = unseen.filter(|issued| issued.request.kind == RequestKind::Write).find(from) else { return };
+        self.reports.report(&rows::CB_POPPED_IN_FLIGHT, actor, None, || {
+            let Request { len, noc, .. } = *write.request;
+            let what = format!(
+                "pops a page of circular buffer {} of which a write of NoC {noc}, of {len} bytes, may not have left",
+                cb.note.name
+            );
+            (what, Some(write.actor.by(write.agent()).place(None)))
+        });
     }
 
     /// What a unit of the coprocessor does.

@@ -32,6 +32,8 @@ pub(crate) struct CoreState {
     pub told: [Told; 3],
     /// The last request to each NoC of which no counter was looked at since.
     pub unwaited: [Option<crate::protocol::Issued>; 2],
+    /// The same, whether it is answered or not.
+    pub unseen: [Option<crate::protocol::Issued>; 2],
     /// Instructions of the kernel by address, as far as they have been decoded.
     decoded: Box<[(u32, Option<Insn>); DECODED]>,
     /// Initiators whose last request has left a link open, by NoC and number.
@@ -46,6 +48,7 @@ impl CoreState {
             owned: 0..0,
             told: Default::default(),
             unwaited: [None, None],
+            unseen: [None, None],
             decoded: Box::new([(0, None); DECODED]),
             linked: Default::default(),
         }
@@ -93,11 +96,11 @@ pub(crate) struct Tile {
     pub xy: NocXy,
     pub l1: Written,
     pub cores: [CoreState; 5],
+    /// The data caches of the cores.
+    pub caches: Caches,
     /// Launches that have not begun here, oldest first.
     pub pending: VecDeque<Arc<LaunchNote>>,
     /// The program that runs now.
-    /// The data caches of the cores.
-    pub caches: Caches,
     pub launch: Option<Arc<LaunchNote>>,
     /// Its position among the cores of the launch.
     pub number: usize,
@@ -119,10 +122,10 @@ impl Tile {
             xy,
             l1: Written::default(),
             cores: std::array::from_fn(|_| CoreState::new()),
+            caches: Caches::default(),
             pending: VecDeque::new(),
             launch: None,
             number: 0,
-            caches: Caches::default(),
             cbs: Vec::new(),
             is_queue: false,
             was_told: false,
@@ -174,6 +177,7 @@ impl Tile {
         for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
             state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
             state.owned = 0..0;
+            state.unseen = [None, None];
             state.told = Default::default();
             state.decoded.fill((0, None));
         }
