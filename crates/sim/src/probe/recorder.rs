@@ -5,7 +5,7 @@ use super::filter::Filter;
 use super::gates::Gates;
 use super::lines::{FieldStore, Lines, Word};
 use super::{Agent, Event, Request, Spot, Unit, Wants, What};
-use crate::Cycle;
+use crate::{Cycle, NEVER};
 use std::ops::Range;
 use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE};
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
@@ -134,6 +134,14 @@ impl Recorder {
     pub(crate) fn close_lines(&mut self) {
         if let Some(lines) = &mut self.lines {
             lines.close_all(&mut self.events);
+        }
+    }
+
+    /// Tells those that began before this cycle. Gives the first cycle of the others.
+    pub(crate) fn close_lines_before(&mut self, at: Cycle) -> Cycle {
+        match &mut self.lines {
+            Some(lines) => lines.close_before(at, &mut self.events),
+            None => NEVER,
         }
     }
 
