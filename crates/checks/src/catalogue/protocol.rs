@@ -47,7 +47,7 @@ rows! { Protocol;
         wrong "cb.wait_front(1);\ncb.pop_front(2);"
         right "cb.wait_front(2);\ncb.pop_front(2);"
         repair "Pop as many pages as were waited for.";
-    CB_POPPED_IN_FLIGHT "cb-popped-in-flight" Certain "A page is popped from a circular buffer while it may still be sent"
+    CB_POPPED_IN_FLIGHT "cb-popped-in-flight" Suspicious "A page is popped from a circular buffer while it may still be sent"
         about "A NoC write reads its source until it has left. The core gives the page back and has looked at no \
             counter of the NIU since it started the write: the producer may fill the page meanwhile. Told wherever the \
             page is popped, also in runs in which nobody fills it so soon."
