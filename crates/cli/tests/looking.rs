@@ -245,6 +245,7 @@ fn options_without_effect_are_refused() {
         (&["--trace", "t.csv"], ".csv"),
         (&["--trace", &file, "--trace-cycles", "9..3"], "expected A..B"),
         (&["--trace", &file, "--trace-tiles", "12"], "x-y"),
+        (&["--trace", &file, "--trace-tiles", "1-2,9-3"], "--trace-tiles: a p100 has no Tensix tile 9-3"),
         (&["--trace", &file, "--html", &file], "would replace"),
     ] {
         let ended = run_example("increment", out.path(), more).code(2);

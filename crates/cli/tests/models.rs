@@ -154,8 +154,11 @@ fn wrong_use_is_told() {
     assert!(with(&["--dump-op", "99"]).contains("operations"));
     assert!(with(&["--input", "0=random:3"]).contains("given twice"));
     let kernel = repository().join("examples/ring/program.toml").display().to_string();
-    let native = ["--engine", "native", "--compare", "native"];
-    assert!(with(&native).contains("--compare is for --engine chip"));
+    let native = |options: &[&str]| with(&[&["--engine", "native"], options].concat());
+    assert!(native(&["--compare", "native"]).contains("--compare is for --engine chip"));
+    assert!(native(&["--checks", "races"]).contains("--checks is for --engine chip"));
+    assert!(native(&["--allow", "l1-null"]).contains("--allow is for --engine chip"));
+    assert!(with(&["--engine", "chip", "--allow", "l1-null"]).contains("--allow has no effect without --checks"));
     let check = ["check", &program, "--expect", &out, "--board", "p150"];
     assert!(tilework(&check).code(2).stderr.contains("--board is for --engine chip"));
     let refused = tilework(&["run", &kernel, "--out", &out, "--profile"]).code(2).stderr;
@@ -216,16 +219,23 @@ fn a_model_runs_on_the_chip() {
     args.extend(["--out".to_owned(), path(out.path(), "out"), "--report".to_owned(), "json".to_owned()]);
     let trace = path(out.path(), "timeline.txt");
     args.extend(["--trace".to_owned(), trace.clone()]);
-    let run = |threads: &str| {
+    let run = |threads: &str, more: &[&str]| {
         let mut args: Vec<&str> = args.iter().map(String::as_str).collect();
         args.extend(["--threads", threads]);
+        args.extend(more);
         let report: Value = serde_json::from_str(&tilework(&args).code(0).stdout).expect("one JSON object");
         (report, read_npy::<f32>(&out.path().join("out/out0.npy")))
     };
-    let ((one, first), (two, second)) = (run("1"), run("2"));
+    let ((one, first), (two, second)) = (run("1", &[]), run("2", &[]));
     assert_eq!(first, second);
     assert_eq!(one["engine"], "chip");
     assert_eq!(one["chip"], two["chip"]);
+    let (checked, alike) = run("1", &["--checks", "warn,races"]);
+    assert_eq!((&checked["chip"], &alike), (&one["chip"], &first), "whoever looks changes nothing");
+    let checks = &checked["checks"];
+    assert_eq!((&checks["level"], &checks["races"]), (&"warn".into(), &true.into()));
+    assert!(checks["findings"].is_array() && checks.get("ended_at").is_none(), "{checks}");
+    assert!(one.get("checks").is_none(), "{one}");
     let chip = &one["chip"];
     assert_eq!(chip["host"], 0, "{}", chip["by_host"]);
     assert!(

@@ -65,7 +65,8 @@ impl<C: HostLink> Chips<C> {
         self.each().for_each(OnChip::forget_records);
     }
 
-    fn each(&mut self) -> impl Iterator<Item = &mut OnChip<C>> {
+    /// All of them, to be asked or told something.
+    pub fn each(&mut self) -> impl Iterator<Item = &mut OnChip<C>> {
         std::iter::once(&mut self.first).chain(&mut self.others)
     }
 

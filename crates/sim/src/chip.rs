@@ -32,6 +32,9 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
 use tilework_driver::Note;
 
+/// Lines that a core has begun to go through more cycles ago are told as far as it has come.
+const LINE_CYCLES: Cycle = 256;
+
 /// The configuration of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChipConfig {
@@ -483,6 +486,23 @@ impl Chip {
         }
     }
 
+    /// Hands over what has happened before `now`, except what comes after the first word of a line
+    /// that a core has only begun to go through: told word by word it would cost far more.
+    fn hand_over_most(&mut self, now: Cycle) {
+        let Some(hub) = self.hub.as_mut().filter(|hub| hub.gathers() && !hub.is_judged()) else {
+            return self.hand_over(now);
+        };
+        let events = self.scheduler.events();
+        let mut until = now;
+        for node in &mut self.nodes {
+            if let AnyNode::Tensix(tile) = node {
+                until = until.min(tile.settle_lines_before(now.saturating_sub(LINE_CYCLES), events));
+            }
+        }
+        hub.take(events);
+        hub.hand_over(until);
+    }
+
     /// Simulates one window.
     fn step(&mut self, until: Until) -> Result<Step, Fault> {
         let result = self.scheduler.step(&mut self.nodes, until);
@@ -492,7 +512,7 @@ impl Chip {
             hub.is_due()
         });
         if is_due {
-            self.hand_over(now);
+            self.hand_over_most(now);
         }
         if let Some(hub) = &mut self.hub {
             for (node, known) in hub.known() {

@@ -47,6 +47,13 @@ rows! { Protocol;
         wrong "cb.wait_front(1);\ncb.pop_front(2);"
         right "cb.wait_front(2);\ncb.pop_front(2);"
         repair "Pop as many pages as were waited for.";
+    CB_POPPED_IN_FLIGHT "cb-popped-in-flight" Suspicious "A page is popped from a circular buffer while it may still be sent"
+        about "A NoC write reads its source until it has left. The core gives the page back and has looked at no \
+            counter of the NIU since it started the write: the producer may fill the page meanwhile. Told wherever the \
+            page is popped, also in runs in which nobody fills it so soon."
+        wrong "noc.write(cb.read_ptr(), y.page(i), size);\ncb.pop_front(1);"
+        right "noc.write(cb.read_ptr(), y.page(i), size);\nnoc.writes_flushed();\ncb.pop_front(1);"
+        repair "Wait until the writes have left L1 before the page is popped.";
     CB_PUSHED_TOO_MANY "cb-pushed-too-many" Certain "More pages are pushed into a circular buffer than it has room for"
         about "The pages behind the reserved ones are still the consumer's, which sees them as new ones."
         wrong "cb.reserve_back(1);\ncb.push_back(2);"

@@ -129,6 +129,7 @@ pub(crate) fn started(tile: &mut Tile, core: Processor, issued: &Issued, in_flig
     if issued.request.answered {
         state.unwaited[noc] = Some(issued.clone());
     }
+    state.unseen[noc] = Some(issued.clone());
     let link = issued.request.linked.then(|| issued.clone());
     // The link is the NIU's: whoever ends it, ends it for all initiators.
     state.linked[noc].fill(None);
@@ -141,7 +142,8 @@ pub(crate) fn looked(tile: &mut Tile, core: Processor, addr: u32, reports: &mut 
     let offset = addr.wrapping_sub(NIU0_BASE);
     if offset < 2 * NIU_SPAN && (COUNTERS..COUNTERS_END).contains(&(offset % NIU_SPAN)) {
         let noc = (offset / NIU_SPAN) as usize;
-        tile.cores[core.index()].unwaited[noc] = None;
+        let state = &mut tile.cores[core.index()];
+        (state.unwaited[noc], state.unseen[noc]) = (None, None);
         let count = ((offset % NIU_SPAN - COUNTERS) / 4) as usize;
         if let Some(id) = count.checked_sub(counter::MST_REQS_OUTSTANDING_ID).filter(|&id| id < 16) {
             tile.ids.looked(noc, id, reports);

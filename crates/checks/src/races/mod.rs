@@ -17,6 +17,7 @@
 //! after the other. docs/races.md has the rules, all that is taken as ordered, and the table of
 //! bugs by which they are tested.
 
+mod blocks;
 mod clock;
 mod coprocessor;
 mod cores;
@@ -31,6 +32,7 @@ mod words;
 
 use crate::numbers::ByNumber;
 use crate::{Checks, Code, Space};
+use blocks::Blocks;
 use clock::{Clock, Moment, Part, Stamp};
 use coprocessor::Done;
 use lines::Pending;
@@ -163,9 +165,9 @@ pub struct RaceObserver {
     /// The tiles that may have lines to be done.
     behind: Vec<usize>,
     index: Index,
-    dram: ByNumber<u8, Shadow>,
+    dram: ByNumber<u8, Blocks>,
     /// What tiles do in the host's memory.
-    system: Shadow,
+    system: Blocks,
     ops: ByNumber<u64, Op>,
     /// What the host knows, and its count.
     host: Clock,
@@ -192,7 +194,7 @@ impl RaceObserver {
             behind: Vec::new(),
             index: Index::default(),
             dram: ByNumber::default(),
-            system: Shadow::default(),
+            system: Blocks::default(),
             ops: ByNumber::default(),
             host: Clock::default(),
             host_own: Stamp { part: 1, count: 0 },

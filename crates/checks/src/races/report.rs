@@ -237,6 +237,10 @@ fn verb(side: &Side) -> String {
 fn missing(row: &'static Row, first: &Side, second: &Side) -> String {
     let (earlier, later) = (verb(first), verb(second));
     let what = match row.id {
+        // A core that still uses the bytes that the read is to fill.
+        id if id == rows::RACE_NOC_READ.id && second.does(Does::Reads) && !is_of_niu(first) => {
+            "a page of a circular buffer (reserve_back) or a semaphore"
+        }
         id if id == rows::RACE_NOC_READ.id => "noc.read_barrier(), or wait_tag of its id",
         id if id == rows::RACE_NOC_SOURCE.id && second.does(Does::Sources) => "a wait for the store",
         id if id == rows::RACE_NOC_SOURCE.id => "noc.writes_flushed()",
@@ -256,7 +260,29 @@ fn missing(row: &'static Row, first: &Side, second: &Side) -> String {
     format!("{earlier} may not be over: {what} between it and {later}")
 }
 
+fn is_of_niu(side: &Side) -> bool {
+    matches!(side.of.owner, Owner::Niu(..))
+}
+
 /// Whether a register is a part of Dst.
 fn is_dst(addr: u64) -> bool {
     u32::try_from(addr).is_ok_and(|addr| matches!(Region::decode(addr), Region::Dst { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(owner: Owner, writes: bool) -> Side {
+        Side { of: PartOf { tile: NocXy::new(1, 2), owner }, access: Access::default(), writes }
+    }
+
+    #[test]
+    fn what_would_have_ordered_a_read_with_what_uses_its_bytes() {
+        let (load, data) = (side(Owner::Core(1), false), side(Owner::Niu(0, Does::Reads), true));
+        let late = missing(&rows::RACE_NOC_READ, &data, &load);
+        assert!(late.contains("noc.read_barrier(), or wait_tag of its id between it and a load"), "{late}");
+        let early = missing(&rows::RACE_NOC_READ, &load, &data);
+        assert!(early.starts_with("a load may not be over: a page of a circular buffer (reserve_back)"), "{early}");
+    }
 }

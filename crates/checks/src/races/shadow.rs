@@ -9,14 +9,14 @@ use crate::numbers::ByNumber;
 use tilework_sim::LineAccess;
 
 /// Bytes of a line, of a word, of a page.
-const LINE: u64 = 64;
+pub(super) const LINE: u64 = 64;
 const WORD: u64 = 4;
 const PAGE: u64 = 4096;
 /// Words of a line, lines of a page.
 const WORDS: usize = (LINE / WORD) as usize;
 const LINES: usize = (PAGE / LINE) as usize;
 /// All bytes of a word.
-const ALL: u8 = 0xF;
+pub(super) const ALL: u8 = 0xF;
 
 /// An access as it is kept, and as reports name it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,8 +59,9 @@ pub(super) struct Conflict {
     pub addr: u64,
 }
 
+/// What was last done to a word, or to several at once.
 #[derive(Clone, Debug, Default)]
-struct Cell {
+pub(super) struct Cell {
     write: Access,
     read: Access,
     /// Further reads of others since the write.
@@ -77,7 +78,8 @@ impl Cell {
         std::iter::once(&self.read).chain(&self.reads).find(|read| hit(read)).map(|read| (*read, false))
     }
 
-    fn write(&mut self, access: Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
+    /// A write: the first access that it conflicts with, and whether that writes.
+    pub(super) fn write(&mut self, access: Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
         let conflict = self.before_write(&access, ordered);
         self.reads.clear();
         self.write = access;
@@ -85,7 +87,8 @@ impl Cell {
         conflict
     }
 
-    fn read(&mut self, access: Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
+    /// A read, likewise.
+    pub(super) fn read(&mut self, access: Access, ordered: &impl Fn(Stamp) -> bool) -> Option<(Access, bool)> {
         let conflict = (self.write.meets(&access) && !ordered(self.write.stamp)).then_some((self.write, true));
         let replaces = |old: &Access| {
             !old.exists()
@@ -101,8 +104,9 @@ impl Cell {
     }
 }
 
+/// What was last done to the words of a line.
 #[derive(Clone, Debug, Default)]
-struct Line {
+pub(super) struct Line {
     /// What all words have that are not divided.
     whole: Cell,
     /// A bit for each word that has been accessed by itself since the line was last written as a
@@ -118,6 +122,49 @@ struct Line {
 }
 
 impl Line {
+    /// All words have `cell`.
+    pub(super) fn set_whole(&mut self, cell: &Cell) {
+        self.whole.clone_from(cell);
+        (self.divided, self.stored, self.loaded) = (0, None, None);
+    }
+
+    /// A write of bytes `from..to`: the first access that it conflicts with, and whether that
+    /// writes.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        (from, to): (u64, u64),
+        access: Access,
+        ordered: &impl Fn(Stamp) -> bool,
+    ) -> Option<(Access, bool)> {
+        if to - from < LINE {
+            return each_word(self, from, to, |cell, mask| cell.write(Access { mask, ..access }, ordered));
+        }
+        let whole = Access { mask: ALL, ..access };
+        self.make_even(ordered);
+        let found = self.each(|cell| cell.before_write(&whole, ordered));
+        self.whole = Cell { write: whole, ..Cell::default() };
+        (self.divided, self.stored, self.loaded) = (0, None, None);
+        found
+    }
+
+    /// A read, likewise.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        (from, to): (u64, u64),
+        access: Access,
+        ordered: &impl Fn(Stamp) -> bool,
+    ) -> Option<(Access, bool)> {
+        if to - from < LINE {
+            return each_word(self, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered));
+        }
+        self.make_even(ordered);
+        // All that it had comes before this one.
+        self.loaded = None;
+        self.each(|cell| cell.read(Access { mask: ALL, ..access }, ordered))
+    }
+
     /// A word by itself.
     #[inline]
     fn word(&mut self, word: usize) -> &mut Cell {
@@ -236,16 +283,7 @@ impl Shadow {
         }
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
-            let found = if to - from == LINE {
-                let whole = Access { mask: ALL, ..access };
-                line.make_even(ordered);
-                let found = line.each(|cell| cell.before_write(&whole, ordered));
-                line.whole = Cell { write: whole, ..Cell::default() };
-                (line.divided, line.stored, line.loaded) = (0, None, None);
-                found
-            } else {
-                each_word(line, from, to, |cell, mask| cell.write(Access { mask, ..access }, ordered))
-            };
+            let found = line.write((from, to), access, ordered);
             keep_first(&mut first, found, true, at);
         });
         first
@@ -270,14 +308,7 @@ impl Shadow {
         }
         let mut first = None;
         self.lines(addr, len, |line, at, from, to| {
-            let found = if to - from == LINE {
-                line.make_even(ordered);
-                // All that it had comes before this one.
-                line.loaded = None;
-                line.each(|cell| cell.read(Access { mask: ALL, ..access }, ordered))
-            } else {
-                each_word(line, from, to, |cell, mask| cell.read(Access { mask, ..access }, ordered))
-            };
+            let found = line.read((from, to), access, ordered);
             keep_first(&mut first, found, false, at);
         });
         first

@@ -144,6 +144,19 @@ impl Cb {
         }
     }
 
+    /// Whether the last pages that were popped, so many of them, have a byte of `len` at `addr`.
+    pub(crate) fn has_popped(&self, pages: u64, addr: u32, len: u32) -> bool {
+        let all = self.pages().max(1);
+        let first = self.acked.saturating_sub(pages.min(all));
+        let is_popped = |page: u32| (first..self.acked).any(|popped| popped % all == u64::from(page));
+        self.has(addr) && self.touched(addr, len).any(is_popped)
+    }
+
+    /// How many pages are popped when a core stores this count.
+    pub(crate) fn pops(&self, value: u32) -> u64 {
+        u64::from(value.wrapping_sub(self.acked as u32) & COUNTER_MASK)
+    }
+
     /// The pages that `len` bytes at `addr` touch.
     fn touched(&self, addr: u32, len: u32) -> impl Iterator<Item = u32> + use<> {
         let (address, size) = (self.note.address, self.note.page_size.max(1));

@@ -294,8 +294,16 @@ fn past_arguments(tile: &mut Tile, core: Processor, actor: Actor, span: Span, la
     if by_name(arguments.unique, given) && given > 0 {
         return words();
     }
-    let inside = ranges.iter().any(|range| range.contains(&span.addr));
-    if inside { None } else { words() }
+    if ranges.iter().any(|range| range.contains(&span.addr)) {
+        return None;
+    }
+    let common = &ranges[1];
+    // What lies right behind the common arguments is mostly meant to be one.
+    if !common.is_empty() && span.addr >= common.end && ranges[0].end <= common.start {
+        let (index, given) = ((span.addr - common.start) / 4, arguments.common_words);
+        return Some(format!("reads common argument {index} of {}; the program gives {given}", core.name()));
+    }
+    words()
 }
 
 /// Bytes of the circular buffers' configurations.

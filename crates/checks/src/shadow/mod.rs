@@ -5,6 +5,7 @@
 //! because launches are put into a queue long before they run.
 
 pub(crate) mod buffers;
+mod caches;
 pub(crate) mod cbs;
 mod dram;
 mod known;

@@ -87,7 +87,7 @@ impl CheckObserver {
     fn on_tile(&mut self, xy: NocXy, event: &Event) {
         let mut tile = self.tiles.take(xy);
         match &event.agent {
-            _ if let What::Holds { core, addr } = event.what => tile.cores[core.index()].fill(addr),
+            _ if let What::Holds { core, addr } = event.what => tile.caches.fill(core, addr),
             Agent::Core(core) => self.on_core(&mut tile, *core, event),
             Agent::Coprocessor(unit) => self.on_unit(&mut tile, *unit, event),
             Agent::Niu(_) => self.on_packet(&mut tile, event),
@@ -110,7 +110,7 @@ impl CheckObserver {
                 if tile.cores[core.index()].in_kernel(event.pc) {
                     self.write_l1(tile, Some(core), actor, span);
                 }
-                tile.cores[core.index()].drop_line(addr);
+                tile.caches.drop_line(core, addr);
                 self.wrote(tile, Some(core), actor, span);
                 self.may_know_l1(tile, core, span, event.at);
                 if core == Processor::Brisc {
@@ -129,14 +129,14 @@ impl CheckObserver {
             }
             What::Tensix { thread, word } if self.follows_state => self.executed(tile, core, actor, (thread, word)),
             What::Atomic { addr, .. } => {
-                tile.cores[core.index()].flush();
+                tile.caches.flush(core);
                 let span = Span { addr, len: 4 };
                 if tile.cores[core.index()].in_kernel(event.pc) {
                     self.write_l1(tile, Some(core), actor, span);
                 }
                 self.wrote(tile, Some(core), actor, span);
             }
-            What::Fence => tile.cores[core.index()].flush(),
+            What::Fence => tile.caches.flush(core),
             What::Request(ref request) => self.requested(tile, core, actor, request),
             What::StaleCode | What::Wrapped { .. } | What::PostLost { .. } | What::Misaligned(_) => {
                 self.rare(tile, By::Core(core), actor, &event.what);
@@ -151,7 +151,7 @@ impl CheckObserver {
         let pc = actor.code.map_or(0, |code| code.pc);
         let in_kernel = tile.cores[core.index()].in_kernel(pc);
         if cached {
-            if let Some(by) = tile.cores[core.index()].stale(span.addr, span.len) {
+            if let Some(by) = tile.caches.stale(core, span.addr, span.len) {
                 let target = Some(in_l1(tile.xy, span));
                 self.reports.report(&rows::MISSING_FENCE, actor, target, || {
                     let what = format!("loads from its copy of {:#x}, which was written since", span.addr);
@@ -159,7 +159,7 @@ impl CheckObserver {
                 });
             }
         } else {
-            tile.cores[core.index()].fill(span.addr);
+            tile.caches.fill(core, span.addr);
         }
         if in_kernel {
             self.read_l1(tile, core, actor, span);
@@ -219,13 +219,37 @@ impl CheckObserver {
         if !tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)) {
             return;
         }
+        let pops = matches!(counter, Counter::Acked(_)).then(|| tile.cbs[number].pops(value & COUNTER_MASK));
         let (wrong, early) = tile.cbs[number].counted(counter, core, value & COUNTER_MASK);
+        if let Some(pages) = pops.filter(|_| wrong.is_none()) {
+            self.popped(tile, (core, actor), number, pages);
+        }
         if let Some(wrong) = wrong {
             self.report_cb(tile, number, actor, None, &wrong);
         }
         if let Some((actor, wrong)) = early {
             self.report_cb(tile, number, actor, None, &wrong);
         }
+    }
+
+    /// A core has popped pages: a write that it has started from one of them, and of which it has
+    /// seen nothing since, may still read it.
+    fn popped(&mut self, tile: &Tile, (core, actor): (Processor, Actor), number: usize, pages: u64) {
+        let cb = &tile.cbs[number];
+        let unseen = tile.cores[core.index()].unseen.iter().flatten();
+        let from = |issued: &&Issued| {
+            let (addr, len) = (u32::try_from(issued.request.local_addr), u32::try_from(issued.request.len));
+            addr.is_ok_and(|addr| cb.has_popped(pages, addr, len.unwrap_or(u32::MAX)))
+        };
+        let Some(write) = unseen.filter(|issued| issued.request.kind == RequestKind::Write).find(from) else { return };
+        self.reports.report(&rows::CB_POPPED_IN_FLIGHT, actor, None, || {
+            let Request { len, noc, .. } = *write.request;
+            let what = format!(
+                "pops a page of circular buffer {} of which a write of NoC {noc}, of {len} bytes, may not have left",
+                cb.note.name
+            );
+            (what, Some(write.actor.by(write.agent()).place(None)))
+        });
     }
 
     /// What a unit of the coprocessor does.

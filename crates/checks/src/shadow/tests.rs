@@ -1,12 +1,14 @@
 //! The observer by itself: notes and events as a chip would make them.
 
+use super::cbs::Counter;
 use super::observer::CheckObserver;
 use crate::{Checks, Finding, Policy, Word};
 use std::sync::{Arc, Mutex};
 use tilework_abi::cb::{acked_addr, received_addr};
 use tilework_abi::l1::WORKER;
 use tilework_abi::msg::RUN_GO;
-use tilework_abi::noc::NocXy;
+use tilework_abi::noc::counter::MST_NONPOSTED_WR_REQ_SENT;
+use tilework_abi::noc::{COUNTERS, NIU0_BASE, NocXy};
 use tilework_abi::tensix::{LOCAL_BASE, Processor};
 use tilework_driver::{
     ArgumentsNote, BankNote, BufferNote, CbNote, CodeNote, FirmwareNote, LaunchNote, MemoryKind, Note, RoleNote,
@@ -169,6 +171,24 @@ fn an_argument_that_was_not_given() {
 }
 
 #[test]
+fn a_common_argument_that_was_not_given() {
+    let mut bench = Bench::new();
+    let mut tile = bench.observer.tiles.take(TILE);
+    let mut launch = (**tile.launch.as_ref().unwrap()).clone();
+    (launch.arguments[0].common, launch.arguments[0].common_words) = (BASE + 0x20, 2);
+    launch.config.end = BASE + 0x80;
+    tile.launch = Some(Arc::new(launch));
+    bench.observer.tiles.put(tile);
+    // The configuration of the circular buffer ends there.
+    bench.brisc(0x30, load(BASE + 0x24));
+    assert_eq!(bench.found(), [] as [&str; 0]);
+    bench.brisc(0x30, load(BASE + 0x28));
+    assert_eq!(bench.found(), ["args-past-end"]);
+    let words = "common argument 2 of BRISC; the program gives 2";
+    assert!(bench.findings()[0].what.contains(words), "{:?}", bench.findings());
+}
+
+#[test]
 fn an_argument_that_would_lie_in_the_next_configuration() {
     let mut bench = Bench::new();
     bench.brisc(0x30, load(BASE + 0x10));
@@ -180,6 +200,33 @@ fn an_argument_that_would_lie_in_the_next_configuration() {
     bench.observer.tiles.put(tile);
     bench.brisc(0, load(BASE + 0x10));
     assert_eq!(bench.found(), ["args-past-end"], "reached from the first argument");
+}
+
+#[test]
+fn a_page_is_popped_while_it_is_sent() {
+    let counter = COUNTERS + 4 * MST_NONPOSTED_WR_REQ_SENT as u32;
+    // Whether the core looks at a counter before it pops the page, and which page it has sent.
+    for (looks, sent, told) in [(false, 0, true), (true, 0, false), (false, 1, false)] {
+        let mut bench = Bench::new();
+        bench.ncrisc(load(acked_addr(WORKER.cb_stream, 0)));
+        bench.ncrisc(store(received_addr(WORKER.cb_stream, 0), 2));
+        bench.brisc(0x30, load(received_addr(WORKER.cb_stream, 0)));
+        let mut tile = bench.observer.tiles.take(TILE);
+        tile.cbs[0].saw(Counter::Received(0), Processor::Brisc, 2);
+        bench.observer.tiles.put(tile);
+        bench.request(RequestKind::Write, Spot::Dram(1), (0x1000, u64::from(CB) + 64 * sent, 64));
+        if looks {
+            bench.brisc(0x30, load(NIU0_BASE + counter));
+        }
+        bench.brisc(0x24, store(acked_addr(WORKER.cb_stream, 0), 1));
+        let found = bench.found();
+        assert_eq!(found.contains(&"cb-popped-in-flight"), told, "{looks} {sent}: {:?}", bench.findings());
+        if told {
+            let finding = bench.findings().into_iter().find(|it| it.check.id == "cb-popped-in-flight").unwrap();
+            assert!(finding.what.contains("a write of NoC 0, of 64 bytes"), "{finding:?}");
+            assert_eq!(finding.other.unwrap().code.unwrap().pc, TEXT + 0x20);
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is known of a Tensix tile: which program runs there, its kernels, and what of its memory
 //! was written.
 
+use super::caches::Caches;
 use super::cbs::Cb;
 use super::known::Told;
 use super::observer::Span;
@@ -16,30 +17,13 @@ use tilework_abi::tensix::{LOCAL_BASE, Processor};
 use tilework_driver::{CodeNote, FirmwareNote, LaunchNote};
 use tilework_riscv::Insn;
 
-/// Lines of a core's data cache and their bytes (BabyRISCV/README.md).
-const LINES: usize = 4;
-const LINE: u32 = 16;
-
-/// A line of a core's data cache.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
-    number: u32,
-    /// Its bytes that others have written since it was filled.
-    pub stale: u16,
-    /// Who did so last.
-    pub by: Option<Place>,
-}
-
 /// Decoded instructions that are kept for a core.
 const DECODED: usize = 64;
-
-const EMPTY: Line = Line { number: u32::MAX, stale: 0, by: None };
 
 /// A core of a tile.
 #[derive(Clone, Debug)]
 pub(crate) struct CoreState {
     pub local: Written,
-    lines: [Line; LINES],
     /// The kernel that it runs now, if any.
     pub kernel: Option<CodeNote>,
     /// The last range of L1 that an access of the kernel was found to be right in.
@@ -48,6 +32,8 @@ pub(crate) struct CoreState {
     pub told: [Told; 3],
     /// The last request to each NoC of which no counter was looked at since.
     pub unwaited: [Option<crate::protocol::Issued>; 2],
+    /// The same, whether it is answered or not.
+    pub unseen: [Option<crate::protocol::Issued>; 2],
     /// Instructions of the kernel by address, as far as they have been decoded.
     decoded: Box<[(u32, Option<Insn>); DECODED]>,
     /// Initiators whose last request has left a link open, by NoC and number.
@@ -58,11 +44,11 @@ impl CoreState {
     fn new() -> Self {
         Self {
             local: Written::default(),
-            lines: [EMPTY; LINES],
             kernel: None,
             owned: 0..0,
             told: Default::default(),
             unwaited: [None, None],
+            unseen: [None, None],
             decoded: Box::new([(0, None); DECODED]),
             linked: Default::default(),
         }
@@ -97,49 +83,6 @@ impl CoreState {
         Some(Insn::decode(u32::from_le_bytes(*word)))
     }
 
-    /// The core has loaded from L1 past its cache, and has a copy now.
-    #[inline]
-    pub(crate) fn fill(&mut self, addr: u32) {
-        self.lines[(addr / LINE) as usize % LINES] = Line { number: addr / LINE, ..EMPTY };
-    }
-    /// The cache is empty.
-    #[inline]
-    pub(crate) fn flush(&mut self) {
-        self.lines = [EMPTY; LINES];
-    }
-    /// The core has stored: its copy is gone.
-    #[inline]
-    pub(crate) fn drop_line(&mut self, addr: u32) {
-        let line = &mut self.lines[(addr / LINE) as usize % LINES];
-        if line.number == addr / LINE {
-            *line = EMPTY;
-        }
-    }
-    /// Who has written some of the bytes that the core takes from its copy.
-    #[inline]
-    pub(crate) fn stale(&self, addr: u32, bytes: u32) -> Option<Place> {
-        let line = &self.lines[(addr / LINE) as usize % LINES];
-        let wanted = ((1u32 << bytes) - 1) << (addr % LINE);
-        if line.number == addr / LINE && u32::from(line.stale) & wanted != 0 { line.by } else { None }
-    }
-    /// Somebody else has written.
-    #[inline]
-    fn written(&mut self, addr: u32, len: u32, by: impl Fn() -> Place) {
-        if addr % LINE + len <= LINE && self.lines[(addr / LINE) as usize % LINES].number != addr / LINE {
-            return; // mostly
-        }
-        for line in &mut self.lines {
-            let start = line.number.wrapping_mul(LINE);
-            if line.number == u32::MAX || start >= addr + len || start + LINE <= addr {
-                continue;
-            }
-            let (from, to) = (addr.max(start) - start, (addr + len).min(start + LINE) - start);
-            // Of 16 bytes.
-            line.stale |= (((1u32 << (to - from)) - 1) << from) as u16;
-            line.by = Some(by());
-        }
-    }
-
     /// Offset of an address in local RAM.
     #[inline]
     pub(crate) fn local_offset(addr: u32) -> u64 {
@@ -153,6 +96,8 @@ pub(crate) struct Tile {
     pub xy: NocXy,
     pub l1: Written,
     pub cores: [CoreState; 5],
+    /// The data caches of the cores.
+    pub caches: Caches,
     /// Launches that have not begun here, oldest first.
     pub pending: VecDeque<Arc<LaunchNote>>,
     /// The program that runs now.
@@ -177,6 +122,7 @@ impl Tile {
             xy,
             l1: Written::default(),
             cores: std::array::from_fn(|_| CoreState::new()),
+            caches: Caches::default(),
             pending: VecDeque::new(),
             launch: None,
             number: 0,
@@ -192,11 +138,7 @@ impl Tile {
     #[inline]
     pub(crate) fn wrote(&mut self, addr: u32, len: u32, core: Option<Processor>, by: impl Fn() -> Place) {
         self.l1.mark(addr.into(), len.into(), true);
-        for (i, state) in self.cores.iter_mut().enumerate() {
-            if core.map(Processor::index) != Some(i) {
-                state.written(addr, len, &by);
-            }
-        }
+        self.caches.written(addr, len, core, by);
     }
 
     /// Whether it is the kernel of this core that does something.
@@ -235,6 +177,7 @@ impl Tile {
         for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
             state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
             state.owned = 0..0;
+            state.unseen = [None, None];
             state.told = Default::default();
             state.decoded.fill((0, None));
         }

@@ -3,11 +3,14 @@
 use crate::args::EngineName;
 use crate::board_option::BoardOption;
 use crate::comparison::ToleranceArgs;
-use crate::kinds::Verb;
+use crate::failure::{Failure, Outcome};
+use crate::kinds::{INSPECT, Verb};
 use crate::program::args::DispatchName;
+use crate::program::inspect;
 use clap::ValueEnum;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use tilework_checks::{Allow, Level, Policy, Word};
 use tilework_engine::Feed;
 
 /// How a compiled model is read, and which of its programs is meant.
@@ -102,6 +105,49 @@ pub struct ModelRunArgs {
     /// folder (departure_in0.npy...).
     #[arg(long, value_enum)]
     pub compare: Option<CompareName>,
+    #[command(flatten)]
+    pub checks: ModelChecksArgs,
+}
+
+/// What is looked for in the kernels of a compiled model.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = INSPECT)]
+pub struct ModelChecksArgs {
+    /// What is looked for while the chip runs the model's kernels: off, warn (report what is
+    /// certainly wrong), error (end at the first finding, with exit code 1), races (also accesses
+    /// without order), suspicious (also what correct programs do now and then); a list with commas,
+    /// or once for each. off unless given. The program is for one device, and the chip runs it then.
+    #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = inspect::word)]
+    pub checks: Vec<Word>,
+    /// A finding that is meant to be: its id, everywhere or at a place (ID@KERNEL, ID@FILE,
+    /// ID@FILE:LINE); once for each. `tilework explain` lists the ids.
+    #[arg(long, value_name = "ID[@PLACE]", value_parser = inspect::allow)]
+    pub allow: Vec<Allow>,
+}
+
+impl ModelChecksArgs {
+    /// The first of the options that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let given = [(!self.checks.is_empty(), "--checks"), (!self.allow.is_empty(), "--allow")];
+        given.into_iter().find_map(|(given, option)| given.then_some(option))
+    }
+
+    /// The policy of these options; none if nothing is to be looked for.
+    ///
+    /// # Errors
+    /// Words that exclude each other; options that have no effect.
+    pub fn policy(&self, engine: EngineName) -> Outcome<Option<Policy>> {
+        if let Some(option) = self.given().filter(|_| engine != EngineName::Chip) {
+            return Err(Failure::option(option, " is for --engine chip"));
+        }
+        let policy = Policy::new(&self.checks, self.allow.clone());
+        let policy = policy.map_err(|error| Failure::option("--checks", format_args!(": {error}")))?;
+        let is_on = !self.checks.is_empty() && policy.level() != Level::Off;
+        if !is_on && !self.allow.is_empty() {
+            return Err(Failure::option("--allow", " has no effect without --checks"));
+        }
+        Ok(is_on.then_some(policy))
+    }
 }
 
 /// What a compiled model is compared with.

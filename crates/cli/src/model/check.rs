@@ -83,7 +83,7 @@ pub(super) fn ready<'m>(
     rounding: RoundingName,
 ) -> Outcome<(Session<'m>, usize, Vec<Value>)> {
     let expect = expected(own)?;
-    let mut session = session(model, &own.model, rounding, own.engine, &own.on_chip, None)?;
+    let mut session = session(model, &own.model, rounding, own.engine, &own.on_chip, None, None)?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let count = session.inputs(program).map_err(run::failure)?.len();

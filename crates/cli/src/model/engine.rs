@@ -6,7 +6,10 @@ use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
 use crate::program::args::DispatchName;
+use crate::program::findings::{self, ChecksReport};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use tilework_checks::Policy;
 use tilework_driver::HostLink;
 use tilework_engine::{
     Beside, Both, Engine, Event, Findings, Held, Machine, Native, OperationPlace, Options, Outline, Reason, Rounding,
@@ -308,6 +311,26 @@ fn by_host(config: &DeviceConfig, model: &Model, outline: &[Outline<'_>]) -> Vec
     by_host.collect()
 }
 
+/// What is looked for in the kernels of a model, and what has been found so far.
+pub struct Looks {
+    checks: findings::Shared,
+    races: RefCell<Option<findings::Races>>,
+}
+
+impl Looks {
+    /// Nothing found yet, under a policy.
+    pub fn new(policy: Policy) -> Self {
+        Self { checks: findings::shared(policy), races: RefCell::new(None) }
+    }
+
+    /// What was found on the chip of a machine.
+    pub fn report(&self, machine: &mut AnyMachine) -> Option<ChecksReport> {
+        let AnyMachine::Chip(chip) = machine else { return None };
+        let device = chip.machine_mut().each().next()?.device_mut();
+        findings::report(device, &self.checks, self.races.borrow().as_ref())
+    }
+}
+
 /// A session with a model: on the chip if that is asked for, otherwise in host arithmetic.
 pub fn session<'m>(
     model: &'m Model,
@@ -316,6 +339,7 @@ pub fn session<'m>(
     engine: Option<EngineName>,
     on_chip: &OnChipArgs,
     compare: Option<CompareName>,
+    looks: Option<&Looks>,
 ) -> Outcome<Session<'m>> {
     crate::limits::start_threads()?;
     let native_code = if args.allow_native_code { Some(native::host(model)?) } else { None };
@@ -331,7 +355,12 @@ pub fn session<'m>(
             };
             let config = DeviceConfig { dispatch, ..DeviceConfig::new(on_chip.board.board()) };
             let devices = devices_for(model, args, &options, on_chip.strict.then_some(&config))?;
-            let open = || Ok::<_, Failure>(OnChip::new(open(on_chip, config)?, on_chip.strict));
+            if looks.is_some() && devices > 1 {
+                let why = format_args!(" looks into one device; the program is for {devices}");
+                return Err(Failure::option("--checks", why));
+            }
+            let config = DeviceConfig { remember_programs: looks.is_some(), ..config };
+            let open = || Ok::<_, Failure>(OnChip::new(open(on_chip, config, looks)?, on_chip.strict));
             let chip = Chips::new(open()?, (1..devices).map(|_| open()).collect::<Outcome<_>>()?);
             AnyMachine::Chip(Box::new(match compare {
                 None => Beside::alone(chip),
@@ -376,9 +405,12 @@ fn devices_for(model: &Model, args: &ModelArgs, options: &Options, strict: Optio
 }
 
 /// Opens a device on the built-in chip.
-fn open(args: &OnChipArgs, config: DeviceConfig) -> Outcome<crate::chip::Device> {
+fn open(args: &OnChipArgs, config: DeviceConfig, looks: Option<&Looks>) -> Outcome<crate::chip::Device> {
     let settings = Settings { threads: args.threads, ..Settings::default() };
-    let (chip, _) = AnyChip::power_on(None, Some(config.board), settings)?;
+    let (mut chip, _) = AnyChip::power_on(None, Some(config.board), settings)?;
+    if let Some(looks) = looks {
+        *looks.races.borrow_mut() = chip.check(&looks.checks, config.board);
+    }
     let failed = |error: RuntimeError| Failure::failed("device", error.to_string());
     crate::chip::Device::open(chip, config).map_err(failed)
 }
@@ -397,7 +429,7 @@ impl ModelRunArgs {
     fn chip_option(&self) -> Option<&'static str> {
         let given = [(self.trace.is_some(), "--trace"), (self.compare.is_some(), "--compare")];
         let of_run = given.into_iter().find_map(|(given, option)| given.then_some(option));
-        self.on_chip.given().or(of_run)
+        self.on_chip.given().or(of_run).or(self.checks.given())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
 use super::compare::{self, CompareReport};
-use super::engine::{self, Session};
+use super::engine::{self, Looks, Session};
 use super::on_chip::{self, ChipReport};
 use super::repeat::{Repeat, repeat};
 use super::watch::{Dump, Watch, is_dump};
@@ -11,6 +11,7 @@ use crate::answer::Answer;
 use crate::args::{EngineName, RunArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::OutputFile;
+use crate::program::findings::{self, ChecksReport};
 use crate::targets::Targets;
 use crate::trace::TraceFile;
 use serde::Serialize;
@@ -34,7 +35,9 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let model = open(&args.program, own.model.schema)?;
     let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
     let engine::Chosen { engine, not_chip } = engine::choose(&model, own, args.engine)?;
-    let mut session = engine::session(&model, &own.model, rounding, Some(engine), &own.on_chip, own.compare)?;
+    let looks = own.checks.policy(engine)?.map(Looks::new);
+    let (on_chip, compare) = (&own.on_chip, own.compare);
+    let mut session = engine::session(&model, &own.model, rounding, Some(engine), on_chip, compare, looks.as_ref())?;
     let program = choose(&session, own.model.entry.as_deref())?;
     supported(&mut session, program)?;
     let inputs = inputs::read(&session, program, &args.input, &own.model.shard)?;
@@ -53,9 +56,11 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     targets.prepare(&read)?;
     let dump = own.dump_op.map(|which| Dump { which, folder: args.out.clone() });
     let placed = session.place(program, inputs).map_err(failure)?;
-    let (mut ran, watch, runs) = repeat(&mut session, &placed, own.repeat.get(), || {
+    let ran = repeat(&mut session, &placed, own.repeat.get(), || {
         Profile::new(Watch::new(program, info.operations, dump.clone()))
-    })?;
+    });
+    let checks = looks.and_then(|looks| looks.report(session.machine_mut()));
+    let (mut ran, watch, runs) = findings::judge(ran, checks.as_ref())?;
     join(&session, program, &mut ran, &joins)?;
     let outputs = write_all(&ran, &args.out)?;
     timeline.map_or(Ok(()), |file| file.write(&on_chip::timeline(session.machine())))?;
@@ -65,6 +70,7 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
     let departed = compare.as_ref().and_then(CompareReport::failure);
     let report = ModelReport {
         compare,
+        checks,
         program: info.name,
         file: args.program.display().to_string(),
         engine: session.machine().name(),
@@ -227,6 +233,9 @@ struct ModelReport {
     /// What the comparison with host arithmetic has found.
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<CompareReport>,
+    /// What was found in the chip's kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checks: Option<ChecksReport>,
     /// What the chip did.
     #[serde(skip_serializing_if = "Option::is_none")]
     chip: Option<ChipReport>,
@@ -304,6 +313,9 @@ impl ModelReport {
         }
         if let Some(chip) = &self.chip {
             chip.text(out)?;
+        }
+        if let Some(checks) = &self.checks {
+            out.write_all(checks.text().as_bytes())?;
         }
         match &self.profile {
             Some(times) => profile(times, out),

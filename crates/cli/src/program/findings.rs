@@ -83,6 +83,10 @@ pub fn judge<T>(ran: Outcome<T>, found: Option<&ChecksReport>) -> Outcome<T> {
         (Ok(ran), Some(_)) => Ok(ran),
         // The findings are what ended it.
         (Err(failure), Some(found)) if found.errors > 0 && failure.class() == "interrupted" => Err(found.failure()),
+        // The same of an operation of a model.
+        (Err(failure), Some(found)) if found.ended_at.is_some() && failure.class() == "operation" => {
+            Err(found.failure())
+        }
         (Err(failure), Some(found)) => {
             let text = found.text.trim_end();
             Err(failure.map(|message| format!("{message}\n{text}")).with("checks", found))
@@ -270,6 +274,12 @@ race-noc-source: writes what may still be sent
             let failed = judge(ran, Some(&errors)).unwrap_err();
             assert_eq!((failed.class(), failed.exit_code()), ("findings", 1));
             assert!(failed.to_string().starts_with("findings: 1\nl1-null: "), "{failed}");
+        }
+        // An operation of a model that the first finding has ended, and one that failed by itself.
+        let ended = ChecksReport::of(&policy(&[ERROR], &[]), null(), 0, Some(7));
+        for (checks, class) in [(&ended, "findings"), (&errors, "operation")] {
+            let failed = judge::<()>(Err(Failure::failed("operation", "op 3")), Some(checks)).unwrap_err();
+            assert_eq!(failed.class(), class);
         }
         let suspicious = of(&policy(&[ERROR, Word::Suspicious], &[]), vec![read(&protocol::NOC_TOO_LONG, 1, 12)]);
         assert!(judge(Ok(()), Some(&suspicious)).is_ok(), "what is only suspicious fails nothing");

@@ -39,11 +39,12 @@ pub struct BundleArgs {
 }
 
 /// Reads a word of `--checks`.
-fn word(text: &str) -> Result<Word, String> {
+pub fn word(text: &str) -> Result<Word, String> {
     Word::parse(text).map_err(|error| error.to_string())
 }
 
-fn allow(text: &str) -> Result<Allow, String> {
+/// Reads an `--allow`.
+pub fn allow(text: &str) -> Result<Allow, String> {
     Allow::parse(text).map_err(|error| error.to_string())
 }
 

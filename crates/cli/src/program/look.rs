@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tilework_abi::addr::Cycle;
+use tilework_abi::board::Board;
 use tilework_abi::l1::MemoryMap;
 use tilework_abi::noc::NocXy;
 use tilework_profile::{CLOCK, ChipTimeline, Choice, Listeners, Picture, Tracker, page};
@@ -62,6 +63,20 @@ impl LookArgs {
             return Err(Failure::option(option, " needs a run without --gdb"));
         }
         Ok(())
+    }
+
+    /// Refuses tiles that the board does not have: a timeline of them would be empty.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn refuse_tiles(&self, board: Board) -> Outcome<()> {
+        match self.trace_tiles.iter().find(|tile| !board.is_tensix(**tile)) {
+            Some(NocXy { x, y }) => {
+                let why = format_args!(": a {} has no Tensix tile {x}-{y}", board.name());
+                Err(Failure::option("--trace-tiles", why))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Begins what was asked for, on a chip with firmware that has this map.

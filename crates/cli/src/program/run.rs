@@ -172,6 +172,7 @@ impl<'a> Job<'a> {
         let threads = if own.gdb.is_some() { Some(NonZeroUsize::MIN) } else { own.threads };
         let settings = Settings { threads, bugs: own.chip.bugs(), coverage, schedule };
         let (chip, board) = AnyChip::power_on(library, own.board.given, settings)?;
+        own.look.refuse_tiles(board)?;
         let plan = Plan::new(source, file, BoardLayout::new(board, own.layout.layout()), &inputs)?;
         let firmware = folders[0].as_ref().map(Folder::workers).transpose()?;
         let queue = folders[1].as_ref().map(|folder| {

@@ -43,8 +43,15 @@ sources! {
         "src/sync.rs" "src/thread.rs" "src/topk.rs" "src/transpose.rs" "src/unpack.rs";
 }
 
+/// The headers of the library in C, wherever a user keeps them, and its source file.
+const IN_C: [&str; 4] = ["tilework.h", "tilework_print.h", "tilework_registers.h", "include/runtime.c"];
+
 /// Whether a source file is one of the library, here or in a folder of `tilework sdk`.
 pub fn is_library(file: &str) -> bool {
+    let ends_with = |name: &&str| file.strip_suffix(*name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+    if IN_C.iter().any(|name| ends_with(name)) {
+        return true;
+    }
     let within = |known: &'static str| known.split_once('/').map_or(known, |(_, within)| within);
     let is = |known: &'static str, root: &str| {
         let before = file.strip_suffix(within(known)).and_then(|before| before.strip_suffix(root));
@@ -74,9 +81,18 @@ mod tests {
         for file in ["./firmware/rt/src/reg.rs", "/home/me/sdk/rust/library/rt/src/noc.rs", "crates/abi/src/noc.rs"] {
             assert!(is_library(file), "{file}");
         }
-        for file in
-            ["src/main.rs", "mylibrary/rt/src/reg.rs", "rt/src/reg.rs", "./firmware/kernels/spin/src/main.rs", ""]
-        {
+        for file in ["/home/me/sdk/c/../include/tilework.h", "tilework_print.h", "sdk/include/runtime.c"] {
+            assert!(is_library(file), "{file}");
+        }
+        for file in [
+            "src/main.rs",
+            "mylibrary/rt/src/reg.rs",
+            "rt/src/reg.rs",
+            "./firmware/kernels/spin/src/main.rs",
+            "my/runtime.c",
+            "mytilework.h",
+            "",
+        ] {
             assert!(!is_library(file), "{file}");
         }
     }

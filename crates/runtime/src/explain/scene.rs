@@ -206,6 +206,13 @@ impl<'a> Scene<'a> {
         self.waiting.iter().filter(of_core).any(|w| w.watched.iter().any(|w| w.address == address))
     }
 
+    /// The count that a core sleeps on at `address`, a circular buffer's.
+    pub(super) fn seen(&self, tile: NocXy, core: Processor, address: u32) -> Option<u32> {
+        let of_core = |w: &&WaitingCore| (w.tile, w.core) == (tile, core);
+        let watched = self.waiting.iter().filter(of_core).flat_map(|w| &w.watched).find(|w| w.address == address)?;
+        Some(watched.value & tilework_abi::cb::COUNTER_MASK)
+    }
+
     /// How many commands the dispatcher has executed since the last event; `None` for a dispatcher
     /// that does not count.
     fn executed(&self) -> Option<u64> {

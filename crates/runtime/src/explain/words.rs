@@ -272,7 +272,16 @@ impl Scene<'_> {
         if count == 0 {
             what += "; nobody has written it so far";
         }
-        let (who, partner) = self.partner(tile, core, role, partner);
+        let other = partner;
+        let (mut who, partner) = self.partner(tile, core, role, other);
+        let pages = self
+            .program_of(tile)
+            .and_then(|running| running.layout.cbs.iter().find(|cb| cb.index == buffer).map(|cb| cb.pages.get()));
+        let seen = partner.and_then(|partner| self.seen(tile, partner, other));
+        if let (Some(pages), Some(seen)) = (pages, seen) {
+            let (received, acked) = if role == "producer" { (count, seen) } else { (seen, count) };
+            who += &both_wait(received.wrapping_sub(acked) & cb::COUNTER_MASK, pages);
+        }
         Meaning::of(what).by(who, partner.map(|p| Actor::Core(tile, p)))
     }
 
@@ -317,6 +326,21 @@ impl Scene<'_> {
             (list, _) => format!("the workers that are not done: {}", tiles(list)),
         };
         Meaning::of(what).by(who, not_done.into_iter().map(|c| Actor::Core(c, Processor::Brisc)))
+    }
+}
+
+/// What follows when both sides of a circular buffer wait for the other, of whose pages so many are
+/// full: they count in different portions.
+fn both_wait(full: u32, pages: u32) -> String {
+    match full {
+        0 => format!("; it is empty: room is asked for that its {pages} pages do not have"),
+        full if full == pages => format!("; it is full: more pages are waited for than the {pages} that it has"),
+        full if full > pages => {
+            "; its counts are wrong: more pages were popped than pushed, or pushed than it has".into()
+        }
+        full => format!(
+            "; {full} of {pages} pages are full: the consumer waits for more of them, the producer for more room"
+        ),
     }
 }
 
@@ -369,6 +393,15 @@ mod tests {
         assert_eq!(what(0xFFE8_002C), "PC_BUF_SEMAPHORE(3) (a Tensix semaphore)");
         assert_eq!(what(0xFFB1_1014), "RISCV_TDMA_REG_STATUS (the mover and its queues)");
         assert_eq!(what(0xFFE0_0000), "Tensix general-purpose register 0", "no row");
+    }
+
+    #[test]
+    fn two_sides_of_a_buffer_that_both_wait_are_told_why() {
+        let told = |full| both_wait(full, 4);
+        assert_eq!(told(0), "; it is empty: room is asked for that its 4 pages do not have");
+        assert_eq!(told(4), "; it is full: more pages are waited for than the 4 that it has");
+        assert!(told(3).starts_with("; 3 of 4 pages are full"), "{}", told(3));
+        assert!(told(cb::COUNTER_MASK).contains("more pages were popped than pushed"));
     }
 
     #[test]

@@ -8,8 +8,10 @@ use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
 
 /// Events are put in order when there are so many, or when somebody asks. So few stay in the
-/// caches of the host, and what observers know comes to the tiles soon.
-const BATCH: usize = 1 << 12;
+/// caches of the host, and what observers know comes to the tiles soon: most of all where nobody
+/// else sees what is known. Where tiles gather lines each batch costs more.
+const BATCH: usize = 1 << 10;
+const BATCH_OF_LINES: usize = 1 << 12;
 
 /// How many cycles there may be for each event, so that they are counted one by one.
 const SPARSE: Cycle = 16;
@@ -60,7 +62,11 @@ impl Hub {
         self.judged |= observer.judges();
         self.observers.push(observer);
         self.gathers = self.takes_lines();
-        self.limit = BATCH;
+        self.limit = self.batch();
+    }
+
+    fn batch(&self) -> usize {
+        if self.gathers { BATCH_OF_LINES } else { BATCH }
     }
 
     /// What is not yet handed over, for observers that want the same.
@@ -135,6 +141,11 @@ impl Hub {
         self.judged || self.pending.len() > self.limit
     }
 
+    /// Whether an observer may end the run.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged
+    }
+
     /// Whether an observer ends the run, at the end of a window. Whether it does so depends on what
     /// happened before that alone, and windows do not depend on threads.
     pub(crate) fn ends(&self) -> bool {
@@ -166,7 +177,7 @@ impl Hub {
         self.pending.clear();
         self.pending.extend(stays);
         // It is not sorted again and again.
-        self.limit = BATCH + 2 * self.pending.len();
+        self.limit = self.batch() + 2 * self.pending.len();
     }
 
     /// Finds the order of the events that are pending. They stay where they are: they are large.

@@ -9,7 +9,7 @@
 //! cycles, those of a line as soon as its first one.
 
 use super::{Agent, Event, Spot, What};
-use crate::Cycle;
+use crate::{Cycle, NEVER};
 use std::sync::Arc;
 use tilework_abi::tensix::Processor;
 
@@ -238,6 +238,27 @@ impl Lines {
         stores.close((self.spot, Agent::Core(core)), events);
     }
 
+    /// Tells what a core goes through since before this cycle. Gives the first cycle of what cores
+    /// are still going through.
+    pub(super) fn close_before(&mut self, at: Cycle, events: &mut Vec<Event>) -> Cycle {
+        let mut first = NEVER;
+        if !self.fields.is_empty() {
+            self.close_fields(events);
+        }
+        for (core, of) in Processor::ALL.into_iter().zip(&mut self.cores) {
+            let begun = |of: &OfCore| {
+                let open = [&of.loads, &of.stores].into_iter().filter(|open| open.words != 0);
+                open.map(|open| open.first).min().unwrap_or(NEVER)
+            };
+            if begun(of) < at {
+                of.loads.close((self.spot, Agent::Core(core)), events);
+                of.stores.close((self.spot, Agent::Core(core)), events);
+            }
+            first = first.min(begun(of));
+        }
+        first
+    }
+
     /// What has been recorded so far is to be told.
     pub(super) fn close_all(&mut self, events: &mut Vec<Event>) {
         Processor::ALL.into_iter().for_each(|core| self.close(core, events));
@@ -333,6 +354,26 @@ mod tests {
         jumps.extend(from(0x1000, 16));
         check(&jumps, 1);
         check(&[from(0x1000, 8), vec![What::Fence], from(0x1020, 8)].concat(), 0);
+    }
+
+    #[test]
+    fn lines_that_have_only_begun_stay_until_they_are_whole() {
+        let spot = Spot::Tensix(NocXy::new(1, 2));
+        let (mut lines, mut events) = (Lines::new(spot), Vec::new());
+        assert_eq!(lines.close_before(100, &mut events), NEVER);
+        let word = |addr| Word { stores: false, addr, value: 0, cached: false };
+        for at in 0..16 {
+            assert!(lines.take(CORE, 100 + u64::from(at), 0, word(0x1000 + 4 * at), &mut events));
+            if at < 15 {
+                assert_eq!(lines.close_before(100, &mut events), 100);
+                assert!(events.is_empty(), "word {at}");
+            }
+        }
+        assert!(matches!(&events[..], [Event { at: 100, what: What::Line(_), .. }]), "{events:?}");
+        events.clear();
+        lines.take(CORE, 120, 0, word(0x1040), &mut events);
+        assert_eq!(lines.close_before(121, &mut events), NEVER);
+        assert!(matches!(&events[..], [Event { at: 120, what: What::Load { .. }, .. }]), "{events:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::filter::Filter;
 use super::gates::Gates;
 use super::lines::{FieldStore, Lines, Word};
 use super::{Agent, Event, Request, Spot, Unit, Wants, What};
-use crate::Cycle;
+use crate::{Cycle, NEVER};
 use std::ops::Range;
 use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE};
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
@@ -137,6 +137,14 @@ impl Recorder {
         }
     }
 
+    /// Tells those that began before this cycle. Gives the first cycle of the others.
+    pub(crate) fn close_lines_before(&mut self, at: Cycle) -> Cycle {
+        match &mut self.lines {
+            Some(lines) => lines.close_before(at, &mut self.events),
+            None => NEVER,
+        }
+    }
+
     /// A request is started.
     pub(crate) fn request(&mut self, at: Cycle, agent: Agent, pc: u32, request: Box<Request>) {
         let noc = usize::from(request.noc & 1);
@@ -167,11 +175,12 @@ impl Recorder {
         self.events.push(Event { at, spot: self.spot, agent, pc, known: false, what });
     }
 
-    /// Hands over the events.
+    /// Hands over the events. Their memory stays here: exchanged, that of a whole batch would go
+    /// round the tiles, each of which would have some soon, and none of it in the host's caches.
+    #[inline]
     pub(crate) fn hand_over(&mut self, to: &mut Vec<Event>) {
-        match to.is_empty() {
-            true => std::mem::swap(to, &mut self.events),
-            false => to.append(&mut self.events),
+        if !self.events.is_empty() {
+            to.append(&mut self.events);
         }
         self.working.clear();
     }

@@ -269,6 +269,15 @@ impl Tile {
         }
     }
 
+    /// Hands over the lines that cores go through since before a cycle. Gives the first cycle of
+    /// those that they are still going through.
+    pub(crate) fn settle_lines_before(&mut self, at: Cycle, events: &mut Vec<crate::Event>) -> Cycle {
+        let Some(recorder) = &mut self.shared.fabric.recorder else { return NEVER };
+        let first = recorder.close_lines_before(at);
+        recorder.hand_over(events);
+        first
+    }
+
     /// Hands over what was recorded.
     fn hand_over(&mut self, out: &mut Outbox) {
         if let Some(recorder) = &mut self.shared.fabric.recorder {
