@@ -49,7 +49,7 @@ const IN_C: [&str; 4] = ["tilework.h", "tilework_print.h", "tilework_registers.h
 /// Whether a source file is one of the library, here or in a folder of `tilework sdk`.
 pub fn is_library(file: &str) -> bool {
     let ends_with = |name: &&str| file.strip_suffix(*name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
-    if IN_C.iter().any(|name| ends_with(name)) {
+    if IN_C.iter().any(ends_with) {
         return true;
     }
     let within = |known: &'static str| known.split_once('/').map_or(known, |(_, within)| within);
