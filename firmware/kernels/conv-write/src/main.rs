@@ -45,6 +45,7 @@ fn read_weights(ctx: &KernelContext, noc: &mut Noc, [inner, columns, all, column
     let mut asked = 0;
     for row in 0..inner {
         while asked < inner && asked - row < IN_FLIGHT {
+            cb.reserve_back((asked - row + 1) * columns);
             let (mut tile, to) = (corner, cb.write_ptr_after((asked - row) * columns));
             noc.same_reads(asked % IN_FLIGHT, PAGE);
             for i in 0..columns {

@@ -229,11 +229,16 @@ impl Work {
     #[inline(never)]
     fn flush(&mut self) {
         self.noc.read_barrier();
-        let mut entry = self.runs;
+        let (mut entry, mut end) = (self.runs, 0);
         for _ in 0..self.waiting {
             let (from, to, bytes) = (read(entry), read(entry + 4), read(entry + 8));
             copy(from, to, bytes);
+            end = to + bytes;
             entry += RUN_BYTES;
+        }
+        // The last of these stores, wherever in the page: those before it come before it.
+        if end != 0 {
+            publish((end - 1) & !3);
         }
         self.waiting = 0;
         self.batch += 1;
@@ -325,11 +330,11 @@ fn main(ctx: &KernelContext) {
             for i in (begin..end_word).step_by(4) {
                 write(staged + i, arg(arg::FILL));
             }
+            publish(staged + end_word - 4);
         }
         let area = area(&form, page, part, of_page, part_bytes >> size);
         fill((&mut work, &mut index), &form, &dims, &parts[..count as usize], area, staged);
         work.flush();
-        publish(staged + end_word - 4);
         work.noc.write(staged + begin, out.here().plus(begin), end - begin);
         part += 1;
         if part == of_page {

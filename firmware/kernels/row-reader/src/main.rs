@@ -46,9 +46,10 @@ fn main(ctx: &KernelContext) {
     row(&mut noc, &mut x, 0, first);
 
     let mut ones = Producer::new(ctx, cb::ONES);
+    ones.reserve_back(1);
     let at = ones.write_ptr();
     (0..ONES).for_each(|i| write(at + 4 * i, 1f32.to_bits()));
-    publish(at);
+    publish(at + 4 * (ONES - 1));
     ones.push_back(1);
 
     noc.read_barrier();

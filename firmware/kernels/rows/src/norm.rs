@@ -14,8 +14,11 @@ pub fn main<T: Thread>(k: &mut Compute<T>) {
     let (part, epsilon, flags) = (k.arg(arg::PART), k.arg(arg::EPSILON), k.arg(arg::FLAGS));
     let [weight, bias] =
         [(cb::WEIGHT, arg::WEIGHT), (cb::BIAS, arg::BIAS)].map(|(id, i)| k.cb(id, Format::of(k.arg(i))));
+    // A buffer that the program lacks has no settings: another stands for it, which is not used.
+    let of = |id, needed| if flags & needed != 0 { id } else { cb::SQUARES };
     let [mut squares, mut scaled, mut weighted] =
-        [cb::SQUARES, cb::SCALED, cb::WEIGHTED].map(|id| k.cb(id, Format::Float32));
+        [cb::SQUARES, of(cb::SCALED, flag::WEIGHTED), of(cb::WEIGHTED, flag::BIASED)]
+            .map(|id| k.cb(id, Format::Float32));
     r.ones.wait_front(1);
     for _ in 0..r.rows {
         r.x.wait_front(r.columns);
