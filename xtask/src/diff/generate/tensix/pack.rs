@@ -142,12 +142,18 @@ fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, mode: Mode) -
     if !pack.strided && rng.one_in(3) {
         pack.interfaces = rng.pick(&[1, 3, 5, 10]);
     }
+    if rng.one_in(3) {
+        // At most half of what there is, so that it holds the faces as well.
+        pack.moved = (rng.within(0..OUTPUT_BYTES / 2 / 7), rng.within(0..8));
+    }
     let faces = if pack.strided { FACES } else { rng.within(1..FACES + 1) };
     // No document gives the rounding of accumulation: these formats were compared. Sums of FP16
     // that are denormal differ (docs/differences.md); numbers near one have none.
     let adds = [FP32, BF16].contains(&to) || to == FP16 && data == Data::Tame;
     pack.accumulate = rng.one_in(6) && adds;
+    let moved = pack.moved.0 * pack.moved.1;
     let before = if pack.accumulate {
+        let faces = faces + moved.div_ceil(to.face_bytes());
         (0..faces).flat_map(|_| to.face(rng, data)).collect()
     } else {
         vec![0xA5; OUTPUT_BYTES as usize]
@@ -158,7 +164,12 @@ fn group(rng: &mut Rng, index: u32, filling: &Filling, data: Data, mode: Mode) -
     }
     steps.extend(pack.faces(faces));
     steps.push(Step::Sync);
-    Group { steps, data: vec![(at, before)], outputs: vec![(at, faces * to.face_bytes() + 64)], ..Group::default() }
+    Group {
+        steps,
+        data: vec![(at, before)],
+        outputs: vec![(at, moved + faces * to.face_bytes() + 64)],
+        ..Group::default()
+    }
 }
 
 /// The first face starts with the fifth row, by one of the ways to change the counter.

@@ -321,6 +321,8 @@ pub(super) struct Pack {
     pub(super) interfaces: u32,
     /// Rows of four faces by turns, which takes both kinds of other addresses of Dst.
     pub(super) strided: bool,
+    /// The stride of output and the counter that it is multiplied with, which move it.
+    pub(super) moved: (u32, u32),
 }
 
 impl Pack {
@@ -336,6 +338,7 @@ impl Pack {
             accumulate: false,
             interfaces: 0,
             strided: false,
+            moved: (0, 0),
         }
     }
 
@@ -351,6 +354,7 @@ impl Pack {
             .set(cfg::PCK0_ADDR_CTRL_XY_REG_0_YSTRIDE, row)
             .set(cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE, ROWS * row)
             .set(cfg::PCK0_ADDR_CTRL_ZW_REG_0_WSTRIDE, 4 * ROWS * row)
+            .set(cfg::PCK0_ADDR_CTRL_XY_REG_1_YSTRIDE, self.moved.0)
             .word(cfg::PCK_DEST_RD_CTRL_READ_32B_DATA.word, self.read)
             .set(cfg::PCK_EDGE_OFFSET_SEC_MASK, self.mask)
             .set(cfg::PACK_COUNTERS_SEC_PACK_READS_PER_XY_PLANE, ROWS)
@@ -378,7 +382,7 @@ impl Pack {
         let mut out = settings.steps();
         out.extend(
             [
-                Setadcxy::build().cnt_set_mask(PACKER).bit_mask(0b1011).word(),
+                Setadcxy::build().cnt_set_mask(PACKER).ch1_y(self.moved.1).bit_mask(0b1011).word(),
                 Setadczw::build().cnt_set_mask(PACKER).bit_mask(0b1111).word(),
                 Setadcxx::build().cnt_set_mask(PACKER).x1_val(ROWS - 1).word(),
             ]
