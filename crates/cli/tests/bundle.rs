@@ -353,5 +353,5 @@ fn help_lists_what_looks_into_a_run_by_itself() {
     assert!(!inspect.contains("--dispatch <"), "{inspect}");
     assert_eq!(inspect, text("run --help inspect"));
     assert!(text("help check inspect").contains("--checks") && !text("help show").contains("inspect"));
-    assert!(!text("help run model").contains("inspect"));
+    assert!(text("help run model").contains("tilework help run inspect"));
 }

@@ -259,7 +259,7 @@ fn names_of_files_are_shown_without_what_a_terminal_obeys() {
     let both = ["--input", "0=random:1", "--input", "1=random:2", "--out", &at("out")];
     let run = tilework(&[&["run", &file], &both[..]].concat()).code(0);
     harmless(&run);
-    assert!(run.stdout.starts_with("\\u{1b}[2J on the native engine"), "{}", run.stdout);
+    assert!(run.stdout.starts_with("\\u{1b}[2J on the chip"), "{}", run.stdout);
     harmless(&tilework(&[&["run", &file, "--entry", "x"], &both[..]].concat()).code(2).says("\\u{1b}[2J"));
     // A netlist and a kernel program are refused with the place of the name.
     let yaml = std::fs::read_to_string(netlist("ring.yaml")).unwrap();
