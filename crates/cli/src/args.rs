@@ -244,9 +244,9 @@ pub struct RunArgs {
     pub out: PathBuf,
     #[command(flatten)]
     pub report: ReportArgs,
-    /// What runs it. Unless given the chip runs kernel programs, and models of whose operations none
-    /// is left to the host; native runs other models, whose reports say why, and netlists. Options
-    /// for the chip choose the chip, `--rounding ends` native.
+    /// What runs it. Unless given the chip runs kernel programs, and models of whose operations
+    /// none is left to the host; native runs other models, whose reports say why, and netlists.
+    /// Options for the chip choose the chip, `--rounding ends` native.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
 }

@@ -46,8 +46,8 @@ fn a_release_build_carries_no_debug_information() {
     let command = std::fs::read(env!("CARGO_BIN_EXE_tilework")).unwrap();
     let sections = object::File::parse(&command[..]).unwrap();
     assert!(sections.section_by_name(".debug_line").is_none());
-    // The chip and its debugger are in it three times: in the command, in the card's library, and in
-    // the library for programs that know only silicon.
+    // The chip and its debugger are in it three times: in the command, in the card's library, and
+    // in the library for programs that know only silicon.
     assert!(command.len() < 42 << 20, "{} bytes", command.len());
 }
 

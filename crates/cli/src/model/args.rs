@@ -116,7 +116,8 @@ pub struct ModelChecksArgs {
     /// What is looked for while the chip runs the model's kernels: off, warn (report what is
     /// certainly wrong), error (end at the first finding, with exit code 1), races (also accesses
     /// without order), suspicious (also what correct programs do now and then); a list with commas,
-    /// or once for each. off unless given. The program is for one device, and the chip runs it then.
+    /// or once for each. off unless given. The program is for one device, and the chip runs it
+    /// then.
     #[arg(long, value_name = "WORDS", value_delimiter = ',', value_parser = inspect::word)]
     pub checks: Vec<Word>,
     /// A finding that is meant to be: its id, everywhere or at a place (ID@KERNEL, ID@FILE,

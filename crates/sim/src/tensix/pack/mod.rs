@@ -387,8 +387,8 @@ impl Packer {
 
     /// Where a tile goes if its streams need addresses.
     fn addresses(&self, plan: &Plan, counters: PackerCounters) -> Addresses {
-        // Wormhole's page has units there, of which the last four bits are dropped: the kernel library
-        // sets Blackhole's strides in bytes, as others.
+        // Wormhole's page has units there, of which the last four bits are dropped: the kernel
+        // library sets Blackhole's strides in bytes, as others.
         let within = plan.dst.address(counters.dst) % OUTPUT_WINDOW / output::UNIT as u32;
         let mut addr = plan.l1_dest.wrapping_add(within);
         if plan.adds_offset {
