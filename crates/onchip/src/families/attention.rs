@@ -16,6 +16,7 @@ use tilework_model::ttnn::ops::attention::{
 use tilework_ops::DType;
 use tilework_runtime::tensor::Layout;
 
+use super::edges::Edge;
 use super::eltwise::is_integer;
 use super::flash::Asked;
 use super::matmul::Shape;
@@ -143,7 +144,7 @@ impl<'s> Attention<'s> {
             Some(sink) => norm::softmax_with(sink.of(), self.scale, of, weights.of())?,
             None => norm::softmax_of(of, weights.of())?,
         };
-        recipe.clear(weights.of(), super::edges::Edge::Columns, site)?;
+        recipe.clear(weights.of(), Edge::Columns, site)?;
         let made = recipe.tiles(&[outer[0], outer[1], rows, self.value_depth], result.spec.dtype())?;
         product(&mut recipe, groups, [weights.of(), value.of(), made.of()], site)?;
         recipe.same_elements(made.of(), result, site)?;
@@ -322,20 +323,10 @@ impl<'s> Attention<'s> {
         Ok(made)
     }
 
-    /// A line of what is added to scores: zeros from place `from` to before place `to`.
-    fn line(&self, length: usize, [from, to]: [usize; 2], recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
-        let zeros = recipe.rows(&[1, length], DType::F32)?;
-        recipe.rearrange(Vec::new(), 0, zeros.of(), site)?;
-        let made = recipe.rows(&[1, length], DType::F32)?;
-        let part = Part::between(zeros.of(), 0, [&[0, from], &[1, to.min(length)]], &[0, 1]);
-        recipe.rearrange(vec![part], UNSEEN.to_bits(), made.of(), site)?;
-        Ok(made)
-    }
-
     /// Query `i` sees key `j` if `j - i`, counted from the last query, is in a range.
     fn near(&self, seen: [usize; 2], recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
         let (queries, keys) = (self.queries, self.keys);
-        let line = self.line(queries + keys - 1, seen, recipe, site)?;
+        let line = line(queries + keys - 1, (seen, UNSEEN), recipe, site)?;
         let dims = [1, 1, self.shared(), queries, keys];
         self.rows_of(line.of(), queries as i64 - 1, (&dims, &[0, 0, 0, -1, 1]), recipe, site)
     }
@@ -347,7 +338,7 @@ impl<'s> Attention<'s> {
             return Err("other than a position for each of the batch".into());
         }
         let from = window.map_or(0, |window| keys.saturating_sub(window));
-        let line = self.line(2 * keys, [from, keys], recipe, site)?;
+        let line = line(2 * keys, ([from, keys], UNSEEN), recipe, site)?;
         let dims = [self.batch, 1, 1, keys];
         let made = recipe.tiles(&dims, DType::F32)?;
         let part = Part::whole(line.of(), keys as i64 - 1, &dims, &[0, 0, 0, 1]).by(-1);
@@ -355,6 +346,34 @@ impl<'s> Attention<'s> {
         recipe.rearrange_by(vec![part], &index, made.of(), site)?;
         Ok(made)
     }
+}
+
+/// A line of what is added to scores: zeros from place `from` to before place `to`, and `unseen`
+/// elsewhere.
+pub(super) fn line(
+    length: usize,
+    ([from, to], unseen): ([usize; 2], f32),
+    recipe: &mut Recipe,
+    site: &Site,
+) -> Result<Made, String> {
+    let zeros = recipe.rows(&[1, length], DType::F32)?;
+    recipe.rearrange(Vec::new(), 0, zeros.of(), site)?;
+    let made = recipe.rows(&[1, length], DType::F32)?;
+    let part = Part::between(zeros.of(), 0, [&[0, from], &[1, to.min(length)]], &[0, 1]);
+    recipe.rearrange(vec![part], unseen.to_bits(), made.of(), site)?;
+    Ok(made)
+}
+
+/// [`product`] of operands whose padding along the inner dimension may hold anything: it is cleared.
+pub(super) fn product_cleared(
+    recipe: &mut Recipe,
+    batch: usize,
+    [a, b, y]: [Of<'_>; 3],
+    site: &Site,
+) -> Result<(), String> {
+    recipe.clear(a, Edge::Columns, site)?;
+    recipe.clear(b, Edge::Rows, site)?;
+    product(recipe, batch, [a, b, y], site)
 }
 
 /// Products of matrices, one for each of the outer dimensions.
@@ -515,7 +534,7 @@ pub(super) fn chunked(op: &ChunkedScaledDotProductAttentionOp, task: &Task<'_>) 
     // The place of key j for query i in a line of zeros and then small numbers is j - i, less the
     // first position.
     let (queries, count) = (of.queries, of.keys);
-    let line = of.line(queries + 2 * count, [0, queries + count], &mut recipe, task.site)?;
+    let line = line(queries + 2 * count, ([0, queries + count], UNSEEN), &mut recipe, task.site)?;
     let mask = recipe.rows(&[1, 1, queries, count], DType::F32)?;
     let part = Part::whole(line.of(), (queries + count) as i64 - 1, &[1, 1, queries, count], &[0, 0, -1, 1]).by(-1);
     let index = Index { from: start, base: 0, strides: vec![0; 4], bound: count + 1 };

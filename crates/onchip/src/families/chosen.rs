@@ -6,8 +6,7 @@ use tilework_model::ttnn::ops::attention::IndexerScoreDsaOp;
 use tilework_model::ttnn::ops::reduction::TopKRouterGptOp;
 use tilework_ops::DType;
 
-use super::attention::{four, product};
-use super::edges::Edge;
+use super::attention::{four, line, product_cleared};
 use super::eltwise::is_integer;
 use super::lines::Job;
 use super::matmul::{multiply, transposed};
@@ -77,9 +76,7 @@ pub(super) fn indexer(op: &IndexerScoreDsaOp, task: &Task<'_>) -> Planned {
     recipe.same_elements(query, rows.of(), site)?;
     let turned = transposed(key, &mut recipe, site)?;
     let products = recipe.tiles(&[batch, 1, heads * queries, keys], DType::F32)?;
-    recipe.clear(rows.of(), Edge::Columns, site)?;
-    recipe.clear(turned.of(), Edge::Rows, site)?;
-    product(&mut recipe, batch, [rows.of(), turned.of(), products.of()], site)?;
+    product_cleared(&mut recipe, batch, [rows.of(), turned.of(), products.of()], site)?;
     let of_heads = recipe.tiles(&[batch, heads, queries, keys], DType::F32)?;
     recipe.same_elements(products.of(), of_heads.of(), site)?;
     let sums = recipe.tiles(&[batch, 1, queries, keys], DType::F32)?;
@@ -97,11 +94,7 @@ pub(super) fn indexer(op: &IndexerScoreDsaOp, task: &Task<'_>) -> Planned {
     // zeros up to there.
     let length = queries + keys - 1;
     let seen = queries.saturating_add(op.chunk_start_idx as usize).min(length);
-    let zeros = recipe.rows(&[1, length], DType::F32)?;
-    recipe.rearrange(Vec::new(), 0, zeros.of(), site)?;
-    let line = recipe.rows(&[1, length], DType::F32)?;
-    let part = Part::between(zeros.of(), 0, [&[0, 0], &[1, seen]], &[0, 1]);
-    recipe.rearrange(vec![part], f32::NEG_INFINITY.to_bits(), line.of(), site)?;
+    let line = line(length, ([0, seen], f32::NEG_INFINITY), &mut recipe, site)?;
     let dims = [1, 1, queries, keys];
     let mask = recipe.tiles(&dims, DType::F32)?;
     let part = Part::whole(line.of(), queries as i64 - 1, &dims, &[0, 0, -1, 1]);

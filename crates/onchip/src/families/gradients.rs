@@ -7,7 +7,7 @@ use tilework_abi::eltwise::Function;
 use tilework_model::ttnn::ops::training::{SDPABackwardOp, SDPAForwardOp};
 use tilework_ops::DType;
 
-use super::attention::{Attention, Seen, four, keyed, product};
+use super::attention::{Attention, Seen, four, keyed, product_cleared};
 use super::eltwise;
 use super::matmul::transposed;
 use super::norm::{self, Statistics, one, two};
@@ -61,13 +61,6 @@ fn weights(scores: Of<'_>, sums: Of<'_>, recipe: &mut Recipe, site: &Site) -> Re
     Ok(made)
 }
 
-/// A product with all of the inner dimension's padding cleared, in the type of the result.
-fn multiplied(groups: usize, [a, b]: [Of<'_>; 2], to: Of<'_>, recipe: &mut Recipe, site: &Site) -> Result<(), String> {
-    recipe.clear(a, super::edges::Edge::Columns, site)?;
-    recipe.clear(b, super::edges::Edge::Rows, site)?;
-    product(recipe, groups, [a, b, to], site)
-}
-
 pub(super) fn forward(op: &SDPAForwardOp, task: &Task<'_>) -> Planned {
     let (of, site) = (of(0, (op.mask_type, 3), op.dropout_probability, task)?, task.site);
     let groups = of.batch * of.key_heads;
@@ -93,7 +86,7 @@ pub(super) fn forward(op: &SDPAForwardOp, task: &Task<'_>) -> Planned {
     let value = recipe.tiles(&[of.batch, of.key_heads, of.keys, of.value_depth], dtype)?;
     recipe.same_elements(of.value, value.of(), site)?;
     let made = recipe.tiles(&[of.batch, of.key_heads, rows, of.value_depth], out.dtype())?;
-    multiplied(groups, [weights.of(), value.of()], made.of(), &mut recipe, site)?;
+    product_cleared(&mut recipe, groups, [weights.of(), value.of(), made.of()], site)?;
     recipe.same_elements(made.of(), result, site)?;
     let Some(spec) = task.results.get(1) else { return Ok(recipe) };
     let dims = [of.batch, of.heads, of.queries, COLUMNS];
@@ -143,7 +136,7 @@ pub(super) fn backward(op: &SDPABackwardOp, task: &Task<'_>) -> Planned {
     let gradient = cast(gradient, dtype, &mut recipe, site)?;
     let values = transposed(of.value, &mut recipe, site)?;
     let made = recipe.tiles(&[outer[0], outer[1], rows, of.keys], DType::F32)?;
-    multiplied(groups, [gradient.of(), values.of()], made.of(), &mut recipe, site)?;
+    product_cleared(&mut recipe, groups, [gradient.of(), values.of(), made.of()], site)?;
     let of_scores = recipe.tiles(made.of().spec.logical_shape(), dtype)?;
     let others = vec![
         (mean.of(), vec![two(Function::Subtract, 0, 1)]),
@@ -163,7 +156,7 @@ pub(super) fn backward(op: &SDPABackwardOp, task: &Task<'_>) -> Planned {
     ];
     for (i, (a, b, [height, width], spec)) in products.into_iter().enumerate() {
         let made = recipe.tiles(&[outer[0], outer[1], height, width], spec.dtype())?;
-        multiplied(groups, [a.of(), b.of()], made.of(), &mut recipe, site)?;
+        product_cleared(&mut recipe, groups, [a.of(), b.of(), made.of()], site)?;
         recipe.same_elements(made.of(), Of { which: Which::Result(i), spec }, site)?;
     }
     Ok(recipe)
