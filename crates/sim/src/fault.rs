@@ -120,7 +120,7 @@ impl Fault {
     pub(crate) fn of_push(mut self, origin: Origin) -> Self {
         let site = &mut self.site;
         if site.pushed.is_none() {
-            (site.core, site.pc, site.pushed) = (origin.core(), origin.pc(), Some(origin));
+            (site.core, site.pc, site.pushed) = (origin.core().or(site.core), origin.pc(), Some(origin));
         }
         self
     }

@@ -304,7 +304,9 @@ impl Units {
     /// Says whether the wait was for a stream.
     pub(super) fn behind_wait(&mut self, thread: usize, insn: Insn) -> bool {
         let t = &mut self.threads[thread];
-        let holds = |&mut (block, _): &mut (u16, Until)| insn.is_blocked_by(block) || matches!(insn, Insn::Wait(_));
+        let holds = |&mut (block, _): &mut (u16, Until)| {
+            insn::is_blocked_by(insn.word(), block) || matches!(insn, Insn::Wait(_))
+        };
         match t.wait.take_if(holds).map(|(_, until)| until) {
             None => false,
             Some(Until::Units { over, given, freed }) => {

@@ -4,7 +4,7 @@
 use super::{Agent, Recorder, Unit, Wants, What};
 use crate::Cycle;
 use crate::tensix::Origin;
-use tilework_abi::tensix::insn::{Insn, MatrixOp, MiscOp, Unit as Of, WaitOp};
+use tilework_abi::tensix::insn::{self, Insn, MatrixOp, MiscOp, Unit as Of, WaitOp};
 
 /// Threads.
 const THREADS: usize = 3;
@@ -37,7 +37,7 @@ impl Gates {
     /// Whether an instruction is told of.
     fn takes(&mut self, passing: &Passing) -> bool {
         let held = &mut self.held[passing.thread];
-        let is_first = *held != 0 && passing.insn.is_blocked_by(*held);
+        let is_first = *held != 0 && insn::is_blocked_by(passing.insn.word(), *held);
         if is_first {
             *held = 0;
         }

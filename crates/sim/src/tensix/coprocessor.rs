@@ -20,7 +20,7 @@ use super::counters::Adcs;
 use super::coverage::Executed;
 use super::dst::Dst;
 use super::expand::MopCfg;
-use super::frontend::{Entry, FrontEnd};
+use super::frontend::FrontEnd;
 use super::matrix::{self, Matrix};
 use super::mover::Mover;
 use super::origin::Origin;
@@ -34,7 +34,7 @@ use crate::probe::{Passing, Unit, What};
 use crate::{Bugs, Cycle, Fault, FaultClass, NEVER, timing};
 use std::fmt;
 use tilework_abi::tensix::Processor;
-use tilework_abi::tensix::insn::Insn;
+use tilework_abi::tensix::insn::{self, Insn};
 
 /// Words of one thread's general-purpose registers
 /// (WormholeB0/TensixTile/TensixCoprocessor/ScalarUnit.md).
@@ -316,6 +316,13 @@ impl Coprocessor {
         }
     }
 
+    /// Where the instruction at the wait gate comes from. It is looked up where it is asked for:
+    /// most instructions pass without.
+    #[inline]
+    pub(super) fn origin(&self, at: Attempt) -> &Origin {
+        self.threads[at.thread].front.head().map_or(&Origin::DEBUG_BUS, |head| &head.origin)
+    }
+
     /// True when the thread has nothing in flight but what its units still finish.
     #[inline]
     pub(super) fn is_drained(&self, thread: usize) -> bool {
@@ -359,19 +366,21 @@ impl Coprocessor {
     /// Tells observers how long the unit of an instruction that has passed is busy. The unpackers
     /// do it themselves, when they start.
     #[inline]
-    fn tell_work(&self, insn: Insn, thread: usize, now: Cycle, outside: &mut impl Outside) {
-        match insn {
-            Insn::Matrix(_) => outside.works(Unit::Matrix, thread, now, self.units.matrix),
-            Insn::Vector(_) => outside.works(Unit::Vector, thread, now, self.units.vector),
-            Insn::Packer(_) => outside.works(Unit::Packer, thread, now, self.units.packer),
-            _ => {}
-        }
+    fn tell_work(&self, at: Attempt, outside: &mut impl Outside) {
+        let (unit, until) = match insn::unit_of(at.word) {
+            Some(insn::Unit::Matrix) => (Unit::Matrix, self.units.matrix),
+            Some(insn::Unit::Vector) => (Unit::Vector, self.units.vector),
+            Some(insn::Unit::Packer) => (Unit::Packer, self.units.packer),
+            _ => return,
+        };
+        outside.works(unit, at.thread, at.now, until);
     }
 
     /// Tells observers what an instruction that has passed orders, and what it uses of Dst.
     #[cold]
-    fn tell_passed(&mut self, at: Attempt, outside: &mut impl Outside) {
-        let Attempt { thread, now, insn, origin } = at;
+    fn tell_passed(&mut self, at: Attempt, origin: Origin, outside: &mut impl Outside) {
+        let Attempt { thread, now, .. } = at;
+        let insn = at.insn();
         let (written, read) = match insn {
             Insn::Matrix(_) | Insn::Vector(_) => (self.dst.take_written(), 0),
             Insn::Packer(_) => (0, self.packer.take_read()),
@@ -408,7 +417,7 @@ impl Coprocessor {
                 if let Some(executed) = &mut self.executed {
                     executed.count(insn);
                 }
-                outside.executes(now, thread, insn, origin);
+                outside.executes(now, thread, insn.word(), &origin);
             }
         }
         let next = if passed || advanced { now + 1 } else { later };
@@ -426,6 +435,9 @@ impl Coprocessor {
     /// What blocked cores wait for and thread `thread` now has.
     #[inline]
     fn observe(&self, thread: usize) -> Awaits {
+        if self.awaited.is_empty() {
+            return Awaits::NOTHING;
+        }
         self.awaited.seen(thread, &self.threads[thread].front, || self.is_drained(thread))
     }
 
@@ -454,27 +466,31 @@ impl Coprocessor {
             self.threads[thread].latched = None;
         }
         let t = &self.threads[thread];
-        let Some(&Entry { insn, origin, .. }) = t.front.head() else { return Ok((false, later)) };
+        let Some(head) = t.front.head() else { return Ok((false, later)) };
         let not_before = t.retry.map_or(t.ready, |retry| retry.due);
         if not_before > now {
             return Ok((false, later.min(not_before)));
         }
-        if let Some(latched) = t.latched
-            && insn.is_blocked_by(latched.block)
+        let word = head.word;
+        if let Some(latched) = &t.latched
+            && insn::is_blocked_by(word, latched.block)
         {
             return Ok((false, later));
         }
-        match self.issue(Attempt { thread, now, insn, origin }, outside)? {
+        let at = Attempt { thread, now, word };
+        match self.issue(at, outside).map_err(|hold| hold.of_push(*self.origin(at)))? {
             Issue::Passed => {
+                if outside.is_recorded() {
+                    self.tell_work(at, outside);
+                    outside.executes(now, thread, word, self.origin(at));
+                    if outside.is_watched() {
+                        self.tell_passed(at, *self.origin(at), outside);
+                    }
+                }
                 self.threads[thread].front.pass();
                 self.passed += 1;
-                self.tell_work(insn, thread, now, outside);
-                outside.executes(now, thread, insn, origin);
-                if outside.is_watched() {
-                    self.tell_passed(Attempt { thread, now, insn, origin }, outside);
-                }
                 if let Some(executed) = &mut self.executed {
-                    executed.count(insn);
+                    executed.count(at.insn());
                 }
                 Ok((true, later))
             }
@@ -488,19 +504,24 @@ impl Coprocessor {
 pub(super) struct Attempt {
     pub(super) thread: usize,
     pub(super) now: Cycle,
-    pub(super) insn: Insn,
-    pub(super) origin: Origin,
+    pub(super) word: u32,
 }
 
 impl Attempt {
-    /// The instruction has caused `fault`: names the thread's core, and who pushed the instruction.
+    /// The instruction.
+    pub(super) fn insn(self) -> Insn {
+        Insn::decode(self.word)
+    }
+
+    /// The instruction has caused `fault`: names the thread's core. Who pushed the instruction is
+    /// named at the wait gate, where its origin is at hand ([`Hold::of_push`]).
     pub(super) fn caused(self, fault: Fault) -> Fault {
-        of_thread(fault.of_push(self.origin), self.thread, self.now)
+        of_thread(fault, self.thread, self.now)
     }
 
     /// A fault of the instruction.
     pub(super) fn refused(self, (class, what): (FaultClass, impl fmt::Display)) -> Hold {
-        let Self { thread, insn, .. } = self;
+        let (thread, insn) = (self.thread, self.insn());
         let unit = insn.unit().map_or("", |unit| unit.name());
         let what = format!("{} of Tensix thread T{thread}, {unit}: {what}", named(insn));
         self.caused(Fault::new(class, what, page(insn))).into()
@@ -513,13 +534,13 @@ impl Attempt {
 
     /// The instruction, or a form of it, exists but is not built.
     pub(super) fn not_built(self) -> Hold {
-        let missing = self.insn.row().and_then(|row| row.missing).unwrap_or("this form of the instruction");
+        let missing = insn::row(self.word).and_then(|row| row.missing).unwrap_or("this form of the instruction");
         self.refused((FaultClass::UnimplementedFunctionality, format_args!("not built: {missing}")))
     }
 
     /// The instruction does not belong at the wait gate.
     pub(super) fn no_instruction(self) -> Hold {
-        let Self { thread, insn, .. } = self;
+        let (thread, insn) = (self.thread, self.insn());
         let what = match insn {
             Insn::Undefined(word) => format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction"),
             _ => format!("{} at the wait gate of Tensix thread T{thread}, where it means nothing", named(insn)),

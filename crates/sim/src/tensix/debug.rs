@@ -6,7 +6,7 @@
 use super::origin::Origin;
 use super::{Tensix, config};
 use crate::{Cycle, Fault, FaultClass};
-use tilework_abi::tensix::insn::Insn;
+use tilework_abi::tensix::insn;
 use tilework_riscv::Refuse;
 
 impl Tensix {
@@ -25,13 +25,12 @@ impl Tensix {
     /// # Errors
     /// A word that is no instruction.
     pub(crate) fn push_by_debug_bus(&mut self, thread: usize, word: u32, at: Cycle) -> Result<(), Refuse<Fault>> {
-        let insn = Insn::decode(word);
-        if matches!(insn, Insn::Undefined(_)) {
+        if insn::row(word).is_none() {
             let what = format!("{word:#010x} pushed to Tensix thread T{thread} over the debug bus is no instruction");
             let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";
             return Err(Refuse::Fault(Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at)));
         }
-        if self.coprocessor.threads[thread].front.push_behind_mop(insn, Origin::DEBUG_BUS, at) {
+        if self.coprocessor.threads[thread].front.push_behind_mop(word, Origin::DEBUG_BUS, at) {
             self.coprocessor.schedule(thread, at + 1);
         }
         Ok(())

@@ -3,44 +3,30 @@
 //!
 //! Follows BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md,
 //! WormholeB0/TensixTile/TensixCoprocessor/{README,MOPExpander,REPLAY}.md and the frontend diagram
-//! (`Diagrams/Src/TensixFrontend.lua`, BH: FIFOs of 29 to 32, 8 and 2). A word is decoded when it
-//! enters a FIFO. Each stage moves one instruction a cycle. An instruction that expands to nothing
+//! (`Diagrams/Src/TensixFrontend.lua`, BH: FIFOs of 29 to 32, 8 and 2). Each stage moves one
+//! instruction a cycle. An instruction that expands to nothing
 //! but itself stays counted against the first FIFO until it passes the wait gate.
 //!
 //! BRISC's pushes enter behind the MOP expander. When they meet a TRISC's, hardware loses the
 //! latter; here both stay, in the order of arrival.
 
 use super::expand::{Expansion, MopCfg};
+use super::fifo::{Entry, Fifo};
 use super::origin::{Issuer, Origin};
 use crate::{Bugs, Cycle, Fault, FaultClass};
-use std::collections::VecDeque;
 use tilework_abi::tensix::insn::{self, Insn};
 
 /// The first FIFO takes another instruction while it holds no more than this
 /// (PushTensixInstruction.md).
 const FIRST_ACCEPTS: usize = 28;
+/// Places of the first FIFO.
+const FIRST: usize = (FIRST_ACCEPTS + 1).next_power_of_two();
 /// Instructions between the MOP and the replay expander.
 const MIDDLE: usize = 8;
 /// Instructions between the replay expander and the wait gate.
 const LAST: usize = 2;
 /// Instructions of a replay buffer.
 const REPLAY: usize = 32;
-
-/// An instruction in a FIFO.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) insn: Insn,
-    pub(super) origin: Origin,
-    /// When it came; the next stage sees it a cycle later.
-    at: Cycle,
-}
-
-impl Entry {
-    /// It occupies a place of the first FIFO.
-    fn is_counted(&self) -> bool {
-        self.origin.is_own()
-    }
-}
 
 /// What the replay expander does.
 #[derive(Clone, Copy, Debug)]
@@ -73,16 +59,16 @@ pub(super) struct Queued<I> {
 /// One thread's front end.
 #[derive(Clone, Debug)]
 pub(super) struct FrontEnd {
-    first: VecDeque<Entry>,
+    first: Fifo<FIRST>,
     /// How many `MOP`s are in it.
     mops: usize,
     mask_hi: u32,
     /// What is being expanded, and what it is expanded to comes from.
     expansion: Option<(Expansion, Origin)>,
-    middle: VecDeque<Entry>,
+    middle: Fifo<MIDDLE>,
     replay: Replaying,
-    buffer: [(Insn, Origin); REPLAY],
-    last: VecDeque<Entry>,
+    buffer: [(u32, Origin); REPLAY],
+    last: Fifo<LAST>,
     /// Instructions behind the first FIFO that occupy a place of it.
     passed: usize,
     bugs: Bugs,
@@ -93,14 +79,14 @@ pub(super) struct FrontEnd {
 impl Default for FrontEnd {
     fn default() -> Self {
         Self {
-            first: VecDeque::with_capacity(FIRST_ACCEPTS + 1),
+            first: Fifo::default(),
             mops: 0,
             mask_hi: 0,
             expansion: None,
-            middle: VecDeque::with_capacity(MIDDLE),
+            middle: Fifo::default(),
             replay: Replaying::Pass,
-            buffer: [(Insn::Undefined(0), Origin::DEBUG_BUS); REPLAY],
-            last: VecDeque::with_capacity(LAST),
+            buffer: [(0, Origin::DEBUG_BUS); REPLAY],
+            last: Fifo::default(),
             passed: 0,
             bugs: Bugs::AS_CHIP,
             executed: None,
@@ -114,13 +100,13 @@ impl FrontEnd {
         self.bugs = bugs;
     }
 
-    /// The thread's own core pushes. `false`: no room.
-    pub(super) fn push(&mut self, insn: Insn, by: Issuer, at: Cycle) -> bool {
+    /// The thread's own core pushes an instruction. `false`: no room.
+    pub(super) fn push(&mut self, word: u32, by: Issuer, at: Cycle) -> bool {
         if !self.has_room() {
             return false;
         }
-        self.mops += usize::from(matches!(insn, Insn::FrontEnd(insn::FrontEndOp::Mop(_))));
-        self.first.push_back(Entry { insn, origin: Origin::own(by, at), at });
+        self.mops += usize::from(insn::Mop::is(word));
+        self.first.push_back(Entry { at, word, origin: Origin::own(by, at) });
         true
     }
 
@@ -130,12 +116,12 @@ impl FrontEnd {
         self.first.len() + self.passed <= FIRST_ACCEPTS
     }
 
-    /// BRISC or the debug bus pushes. `false`: no room.
-    pub(super) fn push_behind_mop(&mut self, insn: Insn, origin: Origin, at: Cycle) -> bool {
+    /// BRISC or the debug bus pushes an instruction. `false`: no room.
+    pub(super) fn push_behind_mop(&mut self, word: u32, origin: Origin, at: Cycle) -> bool {
         if !self.has_room_behind_mop() {
             return false;
         }
-        self.middle.push_back(Entry { insn, origin, at });
+        self.middle.push_back(Entry { at, word, origin });
         true
     }
 
@@ -182,8 +168,9 @@ impl FrontEnd {
     /// The instruction at the wait gate has passed.
     #[inline]
     pub(super) fn pass(&mut self) {
-        if let Some(entry) = self.last.pop_front() {
+        if let Some(entry) = self.last.front() {
             self.passed -= usize::from(entry.is_counted());
+            self.last.drop_front();
         }
     }
 
@@ -206,25 +193,31 @@ impl FrontEnd {
     /// themselves, and whether an expansion is in flight.
     pub(super) fn pending(&self) -> (impl Iterator<Item = Insn>, bool) {
         let expanding = self.expansion.is_some() || matches!(self.replay, Replaying::Play { .. });
-        let derived = self.middle.iter().chain(&self.last).any(|e| !e.is_counted());
-        let pushed = self.first.iter().chain(&self.middle).chain(&self.last).filter(|e| e.is_counted());
-        (pushed.map(|e| e.insn), expanding || derived)
+        let derived = self.middle.iter().chain(self.last.iter()).any(|e| !e.is_counted());
+        let pushed = self.all().filter(|e| e.is_counted());
+        (pushed.map(|e| Insn::decode(e.word)), expanding || derived)
     }
 
     /// What the front end holds, whoever pushed or expanded it.
     pub(super) fn queued(&self) -> Queued<impl Iterator<Item = Insn>> {
         Queued {
-            insns: self.first.iter().chain(&self.middle).chain(&self.last).map(|e| e.insn),
+            insns: self.all().map(|e| Insn::decode(e.word)),
             expands: self.expansion.is_some(),
             replays: matches!(self.replay, Replaying::Play { .. }),
         }
     }
 
+    /// All instructions, the last ones first.
+    fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.first.iter().chain(self.middle.iter()).chain(self.last.iter())
+    }
+
+    #[inline]
     fn advance_mop(&mut self, now: Cycle, cfg: &MopCfg) -> bool {
         if self.middle.len() >= MIDDLE {
             return false;
         }
-        let expanded = |word, origin| Entry { insn: Insn::decode(word), origin, at: now };
+        let expanded = |word, origin| Entry { at: now, word, origin };
         let mut ended = false;
         if let Some((expansion, origin)) = &mut self.expansion {
             if let Some(word) = expansion.next() {
@@ -234,43 +227,42 @@ impl FrontEnd {
             self.expansion = None;
             ended = true;
         }
-        let Some(&entry) = self.first.front().filter(|e| e.at < now) else { return ended };
-        match entry.insn {
-            Insn::FrontEnd(insn::FrontEndOp::Mop(mop)) => {
-                self.first.pop_front();
-                self.mops -= 1;
-                self.note(entry);
-                let mut expansion = Expansion::start(mop, self.mask_hi, cfg, self.bugs);
-                if let Some(word) = expansion.next() {
-                    let origin = entry.origin.of_expanded();
-                    self.middle.push_back(expanded(word, origin));
-                    self.expansion = Some((expansion, origin));
-                }
+        let Some(entry) = self.first.front().filter(|e| e.at < now) else { return ended };
+        if let Some(mop) = insn::Mop::decode(entry.word) {
+            let entry = *entry;
+            self.first.drop_front();
+            self.mops -= 1;
+            self.note(&entry);
+            let mut expansion = Expansion::start(mop, self.mask_hi, cfg, self.bugs);
+            if let Some(word) = expansion.next() {
+                let origin = entry.origin.of_expanded();
+                self.middle.push_back(expanded(word, origin));
+                self.expansion = Some((expansion, origin));
             }
+        } else if ended {
             // One cycle passes between an expansion and an instruction that is none
             // (MOPExpander.md, "Performance").
-            _ if ended => {}
-            Insn::FrontEnd(insn::FrontEndOp::MopCfg(mop_cfg)) => {
-                self.first.pop_front();
-                self.note(entry);
-                self.mask_hi = mop_cfg.mask_hi();
-            }
-            _ => {
-                self.first.pop_front();
-                self.passed += 1;
-                self.middle.push_back(Entry { at: now, ..entry });
-            }
+        } else if let Some(mop_cfg) = insn::MopCfg::decode(entry.word) {
+            let entry = *entry;
+            self.first.drop_front();
+            self.note(&entry);
+            self.mask_hi = mop_cfg.mask_hi();
+        } else {
+            self.middle.push_back(Entry { at: now, ..*entry });
+            self.first.drop_front();
+            self.passed += 1;
         }
         true
     }
 
     /// An expander has executed this instruction.
-    fn note(&mut self, entry: Entry) {
+    fn note(&mut self, entry: &Entry) {
         if let Some(executed) = &mut self.executed {
-            executed.push((entry.insn, entry.origin));
+            executed.push((Insn::decode(entry.word), entry.origin));
         }
     }
 
+    #[inline]
     fn advance_replay(&mut self, now: Cycle) -> Result<bool, Fault> {
         let room = self.last.len() < LAST;
         if let Replaying::Play { index, left, origin } = self.replay {
@@ -279,51 +271,56 @@ impl FrontEnd {
             }
             return Ok(room);
         }
-        let Some(&entry) = self.middle.front().filter(|e| e.at < now) else { return Ok(false) };
-        match (self.replay, entry.insn) {
-            (Replaying::Load { index, left, exec }, _) => {
-                if exec && !room {
-                    return Ok(false);
-                }
-                self.middle.pop_front();
-                self.buffer[index % REPLAY] = (entry.insn, entry.origin);
-                if exec {
-                    self.last.push_back(entry);
-                } else {
-                    self.passed -= usize::from(entry.is_counted());
-                }
-                self.replay = match left {
-                    1 => Replaying::Pass,
-                    _ => Replaying::Load { index: index + 1, left: left - 1, exec },
-                };
+        let Some(entry) = self.middle.front().filter(|e| e.at < now) else { return Ok(false) };
+        if matches!(self.replay, Replaying::Pass) && !insn::Replay::is(entry.word) {
+            if room {
+                self.last.push_back(*entry);
+                self.middle.drop_front();
             }
-            (_, Insn::FrontEnd(insn::FrontEndOp::Replay(replay))) => {
-                let (index, left) = replay_span(replay).map_err(|fault| fault.of_push(entry.origin))?;
-                let load = replay.load();
-                if !load && !room {
-                    return Ok(false);
-                }
-                self.middle.pop_front();
-                self.note(entry);
-                self.passed -= usize::from(entry.is_counted());
-                if load {
-                    self.replay = Replaying::Load { index, left, exec: replay.exec() };
-                } else {
-                    self.play(now, index, left, entry.origin);
-                }
+            return Ok(room);
+        }
+        self.record_or_play(now, *entry, room)
+    }
+
+    /// `entry` is what a `REPLAY` records, or a `REPLAY` itself. Whether it has moved.
+    fn record_or_play(&mut self, now: Cycle, entry: Entry, room: bool) -> Result<bool, Fault> {
+        if let Replaying::Load { index, left, exec } = self.replay {
+            if exec && !room {
+                return Ok(false);
             }
-            _ if room => {
-                self.middle.pop_front();
+            self.middle.drop_front();
+            self.buffer[index % REPLAY] = (entry.word, entry.origin);
+            if exec {
                 self.last.push_back(entry);
+            } else {
+                self.passed -= usize::from(entry.is_counted());
             }
-            _ => return Ok(false),
+            self.replay = match left {
+                1 => Replaying::Pass,
+                _ => Replaying::Load { index: index + 1, left: left - 1, exec },
+            };
+            return Ok(true);
+        }
+        let Some(replay) = insn::Replay::decode(entry.word) else { return Ok(false) };
+        let (index, left) = replay_span(replay).map_err(|fault| fault.of_push(entry.origin))?;
+        let load = replay.load();
+        if !load && !room {
+            return Ok(false);
+        }
+        self.middle.drop_front();
+        self.note(&entry);
+        self.passed -= usize::from(entry.is_counted());
+        if load {
+            self.replay = Replaying::Load { index, left, exec: replay.exec() };
+        } else {
+            self.play(now, index, left, entry.origin);
         }
         Ok(true)
     }
 
     fn play(&mut self, now: Cycle, index: usize, left: usize, origin: Origin) {
-        let (insn, recorded) = self.buffer[index % REPLAY];
-        self.last.push_back(Entry { insn, origin: origin.of_replayed(recorded), at: now });
+        let (word, recorded) = self.buffer[index % REPLAY];
+        self.last.push_back(Entry { at: now, word, origin: origin.of_replayed(recorded) });
         self.replay = match left {
             1 => Replaying::Pass,
             _ => Replaying::Play { index: index + 1, left: left - 1, origin },
@@ -367,12 +364,12 @@ mod tests {
         let mut out = Vec::new();
         for now in 0..4000 {
             while let Some(&word) = waiting
-                && f.push(Insn::decode(word), BY, now)
+                && f.push(word, BY, now)
             {
                 waiting = words.next();
             }
             if let Some(head) = f.head() {
-                out.push((now, head.insn.word()));
+                out.push((now, head.word));
                 f.pass();
             }
             f.advance(now, cfg).unwrap();
@@ -395,7 +392,7 @@ mod tests {
     #[test]
     fn a_full_front_end_holds_29_unexpanded_instructions() {
         let mut f = FrontEnd::default();
-        let (mut pushed, nop) = (0, Insn::decode(NOP));
+        let (mut pushed, nop) = (0, NOP);
         for now in 0..200 {
             pushed += usize::from(f.push(nop, BY, now));
             f.advance(now, &[0; 9]).unwrap();
@@ -422,7 +419,7 @@ mod tests {
             [replay(0, 0, true, true)].into_iter().chain(body.clone()).chain([replay(0, 0, false, false)]).collect();
         assert_eq!(words(&flow(&program, &[0; 9])), [body.clone(), body].concat());
         let mut f = FrontEnd::default();
-        f.push(Insn::decode(replay(0, 33, false, false)), BY, 0);
+        f.push(replay(0, 33, false, false), BY, 0);
         let fault = (0..9).find_map(|now| f.advance(now, &[0; 9]).err()).unwrap();
         assert_eq!(fault.class, FaultClass::UnsupportedFunctionality);
     }
@@ -446,16 +443,16 @@ mod tests {
         // The word of each push is at 0x6000 and following.
         let pushes = [replay(0, 1, true, true), NOP | 1, MOP1, replay(0, 1, false, false)];
         for (pc, word) in (0x6000..).step_by(4).zip(pushes) {
-            f.push(Insn::decode(word), Issuer { core: Processor::Trisc0, pc }, 0);
+            f.push(word, Issuer { core: Processor::Trisc0, pc }, 0);
         }
         let mut seen = Vec::new();
         for now in 1..40 {
             if now == 30 {
                 let by = Issuer { core: Processor::Brisc, pc: 0x100 };
-                f.push_behind_mop(Insn::decode(NOP), Origin::behind_mop(by, now), now);
-                f.push_behind_mop(Insn::decode(NOP), Origin::DEBUG_BUS, now);
+                f.push_behind_mop(NOP, Origin::behind_mop(by, now), now);
+                f.push_behind_mop(NOP, Origin::DEBUG_BUS, now);
             }
-            seen.extend(f.head().map(|head| (head.insn.word() & 0xFF, head.origin.to_string())));
+            seen.extend(f.head().map(|head| (head.word & 0xFF, head.origin.to_string())));
             f.pass();
             f.advance(now, &cfg).unwrap();
         }
@@ -484,14 +481,14 @@ mod tests {
     fn a_reset_forgets_what_has_not_left_the_mop_expander() {
         let mut f = FrontEnd::default();
         for word in [NOP, MOP1] {
-            f.push(Insn::decode(word), BY, 0);
+            f.push(word, BY, 0);
         }
         f.advance(1, &[9, 9, NOP, NOP, NOP, NOP, NOP, NOP, NOP]).unwrap();
         assert!(!f.mop_done());
         f.reset();
         assert!(f.mop_done() && !f.is_empty());
         (2..9).for_each(|now| drop(f.advance(now, &[0; 9])));
-        assert_eq!(f.head().map(|head| head.insn), Some(Insn::decode(NOP)));
+        assert_eq!(f.head().map(|head| head.word), Some(NOP));
         f.pass();
         assert!(f.is_empty() && f.has_room());
     }

@@ -16,7 +16,7 @@ use super::sync;
 use super::vector;
 use crate::{Cycle, Fault, NEVER, probe, timing};
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::{self, Insn, MiscOp, Streamwrcfg, Unit};
+use tilework_abi::tensix::insn::{self, MiscOp, Streamwrcfg, Unit};
 use tilework_abi::{stream, tensix as map};
 
 /// Any address among the semaphores that cores see.
@@ -25,29 +25,35 @@ pub(super) const SEMAPHORE_ADDR: u32 = map::PC_BUF_BASE + map::pc_buf::SEMAPHORE
 impl Coprocessor {
     /// Lets the instruction at the wait gate pass, if its unit takes it now.
     pub(super) fn issue(&mut self, at: Attempt, outside: &mut impl Outside) -> Result<Issue, Hold> {
-        match self.in_reset(at.insn) {
+        match self.in_reset(at.word) {
             Some(InReset::Discards) => return Ok(self.passed(at, timing::TENSIX_UNIT)),
             Some(InReset::Waits) => return Ok(Issue::NotBefore(NEVER)),
             None => {}
         }
-        match at.insn {
-            Insn::Misc(insn) => Ok(self.issue_misc(at, insn)),
-            Insn::Wait(insn) => self.issue_wait(at, insn),
-            Insn::Sync(insn) => self.issue_sync(at, insn, outside),
-            Insn::Config(insn) => self.issue_config(at, insn, outside),
-            Insn::Scalar(insn) => self.issue_scalar(at, insn, outside),
-            Insn::Mover(insn::MoverOp::Xmov(_)) => self.issue_mover(at),
-            Insn::Matrix(insn) => self.issue_matrix(at, insn),
-            Insn::Vector(insn) => self.issue_vector(at, insn),
-            Insn::Packer(insn::PackerOp::Pacr(insn)) => self.issue_pack(at, insn, outside),
-            Insn::Packer(insn::PackerOp::PacrSetreg(insn)) => self.issue_set_register(at, insn, outside),
-            Insn::Unpacker(insn) => self.issue_unpacker(at, insn, outside),
-            Insn::NotBuilt(_) => match self.free_at(at.insn) {
-                free if free > at.now => Ok(Issue::NotBefore(free)),
-                _ => Err(at.not_built()),
-            },
-            Insn::FrontEnd(_) | Insn::Undefined(_) => Err(at.no_instruction()),
+        // Each unit decodes for itself: an `Insn` would be put together here only to be taken apart
+        // again, and this is done for every instruction.
+        let word = at.word;
+        let Some(unit) = insn::unit_of(word) else { return Err(at.no_instruction()) };
+        match unit {
+            Unit::Misc => insn::MiscOp::decode(word).map(|insn| Ok(self.issue_misc(at, insn))),
+            Unit::Wait => insn::WaitOp::decode(word).map(|insn| self.issue_wait(at, insn)),
+            Unit::Sync => insn::SyncOp::decode(word).map(|insn| self.issue_sync(at, insn, outside)),
+            Unit::Config => insn::ConfigOp::decode(word).map(|insn| self.issue_config(at, insn, outside)),
+            Unit::Scalar => insn::ScalarOp::decode(word).map(|insn| self.issue_scalar(at, insn, outside)),
+            Unit::Mover => insn::MoverOp::decode(word).map(|insn::MoverOp::Xmov(_)| self.issue_mover(at)),
+            Unit::Matrix => insn::MatrixOp::decode(word).map(|insn| self.issue_matrix(at, insn)),
+            Unit::Vector => insn::VectorOp::decode(word).map(|insn| self.issue_vector(at, insn)),
+            Unit::Packer => insn::PackerOp::decode(word).map(|insn| match insn {
+                insn::PackerOp::Pacr(insn) => self.issue_pack(at, insn, outside),
+                insn::PackerOp::PacrSetreg(insn) => self.issue_set_register(at, insn, outside),
+            }),
+            Unit::Unpacker => insn::UnpackerOp::decode(word).map(|insn| self.issue_unpacker(at, insn, outside)),
+            Unit::FrontEnd => insn::FrontEndOp::decode(word).map(|_| Err(at.no_instruction())),
         }
+        .unwrap_or_else(|| match self.free_at(unit) {
+            free if free > at.now => Ok(Issue::NotBefore(free)),
+            _ => Err(at.not_built()),
+        })
     }
 
     /// Something of `thread` is in flight until `until`.
@@ -63,16 +69,16 @@ impl Coprocessor {
     }
 
     /// When the matrix or vector unit takes the next instruction; other units need not be asked.
-    fn free_at(&self, insn: Insn) -> Cycle {
-        match insn.unit() {
-            Some(Unit::Matrix) => self.units.matrix,
-            Some(Unit::Vector) => self.units.vector,
+    fn free_at(&self, unit: Unit) -> Cycle {
+        match unit {
+            Unit::Matrix => self.units.matrix,
+            Unit::Vector => self.units.vector,
             _ => 0,
         }
     }
 
     fn issue_matrix(&mut self, at: Attempt, insn: insn::MatrixOp) -> Result<Issue, Hold> {
-        let free = self.free_at(at.insn);
+        let free = self.units.matrix;
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
@@ -105,7 +111,7 @@ impl Coprocessor {
     }
 
     fn issue_pack(&mut self, at: Attempt, insn: insn::Pacr, outside: &mut impl Outside) -> Result<Issue, Hold> {
-        outside.acting(at.now, probe::Unit::Packer, at.origin);
+        outside.acting(at.now, probe::Unit::Packer, self.origin(at));
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
@@ -142,7 +148,7 @@ impl Coprocessor {
         if self.units.packer > at.now {
             return Ok(Issue::NotBefore(self.units.packer));
         }
-        outside.acting(at.now, probe::Unit::Packer, at.origin);
+        outside.acting(at.now, probe::Unit::Packer, self.origin(at));
         self.packer.set_register(at, insn, outside)?;
         self.units.packer = at.now + timing::TENSIX_UNIT;
         self.threads[at.thread].busy.packer = at.now + timing::TENSIX_PACK;
@@ -155,7 +161,7 @@ impl Coprocessor {
     }
 
     fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
-        let free = self.free_at(at.insn).max(self.vector.accepts(insn, at.now, &self.config));
+        let free = self.units.vector.max(self.vector.accepts(insn, at.now, &self.config));
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
@@ -167,7 +173,7 @@ impl Coprocessor {
         let mut on = vector::Operands { config, thread: at.thread, dst, rwc, now: at.now };
         let latency = vector.issue(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
         if let insn::VectorOp::Sfploadmacro(_) = insn {
-            self.macro_origin = at.origin;
+            self.macro_origin = *self.origin(at);
         }
         self.units.vector = at.now + 1;
         let until = self.vector.scheduled_until(at.now).max(at.now + latency);
@@ -217,7 +223,7 @@ impl Coprocessor {
                 let lost = lost.fold(0u8, |all, i| all | 1 << i);
                 let issue = self.issue_semaphores(at, mask, outside, sync::Semaphore::post)?;
                 if lost != 0 && matches!(issue, Issue::Passed) {
-                    outside.lost_posts(at.now, at.origin, lost);
+                    outside.lost_posts(at.now, *self.origin(at), lost);
                 }
                 Ok(issue)
             }
@@ -345,7 +351,7 @@ impl Coprocessor {
         if let Ok(value) = self.config.get(at.thread, index) {
             let word = self.config.place_of(at.thread, index);
             let what = probe::What::Configures { thread: at.thread as u8, word, mask, value };
-            outside.watched(at.now, probe::Unit::Gate, at.origin, what);
+            outside.watched(at.now, probe::Unit::Gate, *self.origin(at), what);
         }
     }
 
@@ -369,7 +375,14 @@ impl Coprocessor {
         }
         let read = |i: u32| self.config.get(at.thread, XMOV + i).map_err(|refusal| at.refused(refusal));
         let [src, dst, size] = [read(0)?, read(1)?, read(2)?];
-        self.start_move(at.now, dst << 4, src << 4, (size & 0xFFFF) << 4, size >> 30, Asker::Insn(at));
+        self.start_move(
+            at.now,
+            dst << 4,
+            src << 4,
+            (size & 0xFFFF) << 4,
+            size >> 30,
+            Asker::Insn(at, *self.origin(at)),
+        );
         Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 

@@ -16,6 +16,7 @@ mod coverage;
 mod debug;
 mod dst;
 mod expand;
+mod fifo;
 mod frontend;
 mod issue;
 mod mailbox;

@@ -46,7 +46,7 @@ struct Command {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asker {
     /// An instruction of the coprocessor.
-    Insn(Attempt),
+    Insn(Attempt, Origin),
     /// A command, queued by a core.
     Command(Option<Issuer>),
 }
@@ -55,7 +55,7 @@ impl Asker {
     /// Who asked; the debug bus stands for nobody.
     fn origin(self) -> Origin {
         match self {
-            Self::Insn(at) => at.origin,
+            Self::Insn(_, origin) => origin,
             Self::Command(Some(by)) => Origin::own(by, 0),
             Self::Command(None) => Origin::DEBUG_BUS,
         }
@@ -64,7 +64,7 @@ impl Asker {
     /// A fault of the copy, with the core and the instruction that it goes back to.
     fn caused(self, fault: Fault) -> Fault {
         match self {
-            Self::Insn(at) => at.caused(fault),
+            Self::Insn(at, origin) => at.caused(fault.of_push(origin)),
             Self::Command(Some(by)) => fault.at_core(by.core, by.pc),
             Self::Command(None) => fault,
         }
@@ -200,7 +200,7 @@ impl Coprocessor {
         if reads && !in_l1(src) || to_l1 && !in_l1(dst) {
             return Err(undefined("the mover copies from or to outside L1"));
         }
-        outside.acting(now, Unit::Mover, job.by.origin());
+        outside.acting(now, Unit::Mover, &job.by.origin());
         // Whoever polls the status, or the destination, must have looked before.
         if outside.must_wake(map::TDMA_BASE, 4) || to_l1 && len > 0 && outside.must_wake(dst, len) {
             return Err(Hold::Wake);
@@ -269,7 +269,7 @@ impl Coprocessor {
                 if outside.must_wake(map::TDMA_BASE, 4) || outside.must_wake(addr, len) {
                     return Err(Hold::Wake);
                 }
-                outside.acting(now, Unit::Mover, Asker::Command(by).origin());
+                outside.acting(now, Unit::Mover, &Asker::Command(by).origin());
                 let data = u64::from(params[3]) << 32 | u64::from(params[2]);
                 outside.write_l1(addr, &data.to_le_bytes()[..len as usize]);
                 (0..THREADS).for_each(|thread| self.wake_retry(thread, now));

@@ -81,8 +81,8 @@ impl Coprocessor {
 
     /// What becomes of an instruction whose unit is in reset; `None`: it is not.
     #[inline]
-    pub(super) fn in_reset(&self, insn: Insn) -> Option<InReset> {
-        if self.held == 0 { None } else { self.held_back(insn) }
+    pub(super) fn in_reset(&self, word: u32) -> Option<InReset> {
+        if self.held == 0 { None } else { self.held_back(Insn::decode(word)) }
     }
 
     fn held_back(&self, insn: Insn) -> Option<InReset> {

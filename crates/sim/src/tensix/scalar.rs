@@ -123,7 +123,7 @@ impl Coprocessor {
         if outside.must_wake(map::GPR_BASE, 4) {
             return Err(Hold::Wake);
         }
-        outside.acting(now, Unit::Scalar, at.origin);
+        outside.acting(now, Unit::Scalar, self.origin(at));
         match self.scalar(at, insn, outside)? {
             Done::In { cycles, memory } => {
                 if limited {

@@ -124,7 +124,7 @@ mod tests {
     fn waits(word: u32, enable: u16) -> [[bool; 2]; 3] {
         let (mut front, mut config, mut tracking) = (FrontEnd::default(), Config::default(), Tracking::default());
         config.set_thread(0, 56, enable).unwrap();
-        front.push(Insn::decode(word), Issuer { core: Processor::Trisc0, pc: 0 }, 0);
+        front.push(word, Issuer { core: Processor::Trisc0, pc: 0 }, 0);
         [Resource::Gpr, Resource::Config, Resource::Tdma]
             .map(|r| [false, true].map(|store| tracking.must_wait(&front, &config, 0, r, store)))
     }

@@ -4,7 +4,7 @@
 
 use super::border::{Hold, Outside};
 use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
-use super::frontend::Entry;
+use super::fifo::Entry;
 use super::matrix::Needs;
 use super::origin::Origin;
 use crate::{Cycle, Fault, NEVER};
@@ -140,12 +140,13 @@ impl Coprocessor {
         let told = |insn, why: String, origin: Origin| {
             Some((format!("Tensix thread T{thread}: {} waits for {why}", named(insn)), origin))
         };
-        let Some(&Entry { insn, origin, .. }) = t.front.head() else {
-            let (unit, at) = self.unpackers.stuck(thread)?;
-            return told(at.insn, bank_of(unit), at.origin);
+        let Some(&Entry { word, origin, .. }) = t.front.head() else {
+            let (unit, insn, origin) = self.unpackers.stuck(thread)?;
+            return told(insn, bank_of(unit), origin);
         };
+        let insn = Insn::decode(word);
         let why = match t.latched {
-            Some(latched) if insn.is_blocked_by(latched.block) => self.describe(thread, &latched),
+            Some(latched) if insn::is_blocked_by(word, latched.block) => self.describe(thread, &latched),
             _ => match (t.mutex, t.retry) {
                 (Some(index), _) => match self.mutexes.holder(index) {
                     Some(holder) => format!("mutex {index}, which T{holder} holds"),
@@ -153,7 +154,7 @@ impl Coprocessor {
                 },
                 (None, Some(_)) => "its atomic on L1 to succeed".into(),
                 (None, None) => match (insn, self.unpackers.stuck(thread)) {
-                    (Insn::Unpacker(_), Some((unit, _))) => bank_of(unit),
+                    (Insn::Unpacker(_), Some((unit, ..))) => bank_of(unit),
                     (Insn::Matrix(insn), _) => Needs::of(insn, 0).missing(&self.src).unwrap_or("its unit").into(),
                     _ => "its unit".into(),
                 },

@@ -10,7 +10,6 @@ use crate::probe::{Agent, Passing, Unit, Wants, What};
 use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
-use tilework_abi::tensix::insn::Insn;
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
@@ -90,9 +89,9 @@ impl Outside for Reach<'_> {
         }
     }
     #[inline]
-    fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
+    fn acting(&mut self, at: Cycle, unit: Unit, origin: &Origin) {
         if self.fabric.recorder.is_some() {
-            self.fabric.acting = Some((at, unit, origin));
+            self.fabric.acting = Some((at, unit, *origin));
         }
     }
     fn lost_posts(&mut self, at: Cycle, origin: Origin, semaphores: u8) {
@@ -105,13 +104,17 @@ impl Outside for Reach<'_> {
         }
     }
     #[inline]
-    fn executes(&mut self, at: Cycle, thread: usize, insn: Insn, origin: Origin) {
+    fn executes(&mut self, at: Cycle, thread: usize, word: u32, origin: &Origin) {
         if let Some(recorder) = &mut self.fabric.recorder
             && recorder.wants(Wants::TENSIX)
             && let (Some(core), Some(pc)) = (origin.core(), origin.pc())
         {
-            recorder.record(at, Agent::Core(core), pc, What::Tensix { thread: thread as u8, word: insn.word() });
+            recorder.record(at, Agent::Core(core), pc, What::Tensix { thread: thread as u8, word });
         }
+    }
+    #[inline]
+    fn is_recorded(&self) -> bool {
+        self.fabric.recorder.is_some()
     }
     #[inline]
     fn is_observed(&self) -> bool {

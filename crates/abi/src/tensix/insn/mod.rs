@@ -65,6 +65,22 @@ pub fn row(word: u32) -> Option<&'static Row> {
     TABLE[(word >> OPCODE) as usize]
 }
 
+/// What executes an instruction word; `None`: its opcode does not exist.
+#[inline]
+pub fn unit_of(word: u32) -> Option<Unit> {
+    row(word).map(|row| row.unit)
+}
+
+/// Whether a latched wait instruction with this block mask keeps an instruction word from starting.
+/// Only a mask with all bits set blocks `NOP` (STALLWAIT.md, "Block mask").
+#[inline]
+pub fn is_blocked_by(word: u32, mask: u16) -> bool {
+    if Nop::is(word) {
+        return mask == BLOCK_ALL;
+    }
+    unit_of(word).is_some_and(|unit| unit.block_bits() & mask != 0)
+}
+
 /// A decoded instruction. Operands stay in the word, where the typed instructions read them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Insn {
@@ -164,15 +180,6 @@ impl Insn {
     /// Its row; `None`: the opcode does not exist.
     pub fn row(self) -> Option<&'static Row> {
         row(self.word())
-    }
-
-    /// Whether a latched wait instruction with this block mask keeps it from starting. Only a mask
-    /// with all bits set blocks `NOP` (STALLWAIT.md, "Block mask").
-    pub fn is_blocked_by(self, mask: u16) -> bool {
-        match self {
-            Self::Misc(MiscOp::Nop(_)) => mask == BLOCK_ALL,
-            _ => self.unit().is_some_and(|unit| unit.block_bits() & mask != 0),
-        }
     }
 }
 

@@ -52,7 +52,7 @@ impl Unit {
 
     /// The bits of a block mask, any of which keeps an instruction of this unit from starting
     /// (BlackholeA0/TensixTile/TensixCoprocessor/STALLWAIT.md, "Block mask"). `NOP` is an
-    /// exception, see [`super::Insn::is_blocked_by`].
+    /// exception, see [`super::is_blocked_by`].
     pub const fn block_bits(self) -> u16 {
         match self {
             Self::FrontEnd => 0,

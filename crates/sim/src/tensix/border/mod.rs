@@ -220,8 +220,8 @@ impl Tensix {
             Target::Gpr(i) => cop.gprs[i as usize] = value,
             Target::Config(i) => cop.config.store(i, value).map_err(refused)?,
             Target::Push { thread } if me == 0 => {
-                let insn = instruction(by, thread, value, at)?;
-                full(cop.threads[thread].front.push_behind_mop(insn, Origin::behind_mop(by, at), at))?;
+                instruction(by, thread, value, at)?;
+                full(cop.threads[thread].front.push_behind_mop(value, Origin::behind_mop(by, at), at))?;
                 cop.schedule(thread, at + 1);
             }
             Target::Push { thread } => full(self.push(by, thread, value, at)?)?,
@@ -285,11 +285,10 @@ impl Tensix {
     fn push_to_fifo(&mut self, by: Issuer, thread: usize, word: u32, at: Cycle) -> Result<(), NotQuick> {
         let cop = &mut self.coprocessor;
         let front = &mut cop.threads[thread].front;
-        let insn = Insn::decode(word);
-        if let Insn::Undefined(_) | Insn::FrontEnd(insn::FrontEndOp::Resourcedecl(_)) = insn {
+        if insn::Resourcedecl::is(word) || insn::row(word).is_none() {
             return Err(NotQuick::Ask);
         }
-        if !front.push(insn, by, at) {
+        if !front.push(word, by, at) {
             return Err(NotQuick::Full);
         }
         cop.schedule(thread, at + 1);

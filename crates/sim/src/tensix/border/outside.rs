@@ -3,7 +3,6 @@
 use super::Origin;
 use crate::probe::{Passing, Unit, What};
 use crate::{Cycle, Fault};
-use tilework_abi::tensix::insn::Insn;
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
 pub(crate) trait Outside {
@@ -39,7 +38,7 @@ pub(crate) trait Outside {
     }
     /// What follows is done by `unit` for an instruction of this origin: for those who observe.
     #[inline]
-    fn acting(&mut self, at: Cycle, unit: Unit, origin: Origin) {
+    fn acting(&mut self, at: Cycle, unit: Unit, origin: &Origin) {
         let _ = (at, unit, origin);
     }
     /// An instruction of this origin has posted semaphores that have their largest value, a bit
@@ -49,10 +48,15 @@ pub(crate) trait Outside {
     }
     /// An instruction of this origin has passed, for observers.
     #[inline]
-    fn executes(&mut self, at: Cycle, thread: usize, insn: Insn, origin: Origin) {
-        let _ = (at, thread, insn, origin);
+    fn executes(&mut self, at: Cycle, thread: usize, word: u32, origin: &Origin) {
+        let _ = (at, thread, word, origin);
     }
-    /// Whether anybody observes.
+    /// Whether anybody wants to know anything of what is told here.
+    #[inline]
+    fn is_recorded(&self) -> bool {
+        false
+    }
+    /// Whether anybody observes accesses.
     #[inline]
     fn is_observed(&self) -> bool {
         false
@@ -85,6 +89,16 @@ pub(crate) enum Hold {
     Wake,
     /// A fault of the program.
     Fault(Fault),
+}
+
+impl Hold {
+    /// Names where the instruction that caused the fault comes from, unless that is named already.
+    pub(in crate::tensix) fn of_push(self, origin: Origin) -> Self {
+        match self {
+            Self::Fault(fault) => Self::Fault(fault.of_push(origin)),
+            Self::Wake => Self::Wake,
+        }
+    }
 }
 
 impl From<Fault> for Hold {

@@ -23,6 +23,7 @@ use super::border::{Hold, Outside};
 use super::config::Refusal;
 use super::coprocessor::{Attempt, Coprocessor, Issue, THREADS};
 use super::number::{src_of_bf16, src_of_fp16};
+use super::origin::Origin;
 use super::src::{ROWS, Src};
 use crate::probe::{Unit, What};
 use crate::{Cycle, FaultClass, NEVER, timing};
@@ -30,7 +31,7 @@ use moves::Registers;
 use plan::{At, Context, Plan};
 use std::collections::VecDeque;
 use tilework_abi::tensix::cfg;
-use tilework_abi::tensix::insn::{UnpackerOp, Unpacr, UnpacrNop};
+use tilework_abi::tensix::insn::{Insn, UnpackerOp, Unpacr, UnpacrNop};
 
 /// Unpackers.
 pub(super) const UNPACKERS: usize = 2;
@@ -64,6 +65,7 @@ enum Work {
 #[derive(Clone, Debug)]
 struct Job {
     at: Attempt,
+    origin: Origin,
     /// It starts in this cycle at the earliest.
     from: Cycle,
     work: Work,
@@ -117,11 +119,11 @@ impl Unpackers {
     }
 
     /// The unpacker in which the first instruction of `thread` waits for its bank, with the
-    /// instruction.
-    pub(super) fn stuck(&self, thread: usize) -> Option<(usize, Attempt)> {
+    /// instruction and where that comes from.
+    pub(super) fn stuck(&self, thread: usize) -> Option<(usize, Insn, Origin)> {
         let first = |unit: usize| self.units[unit].jobs.iter().find(|job| job.at.thread == thread);
         let mut waiting = (0..UNPACKERS).filter(|&unit| self.waits(unit));
-        waiting.find_map(|unit| Some((unit, first(unit)?.at)))
+        waiting.find_map(|unit| first(unit).map(|job| (unit, job.at.insn(), job.origin)))
     }
 
     /// `SrcRow` of unpacker `unit` for `thread`.
@@ -176,7 +178,7 @@ impl Coprocessor {
                     self.unpackers.units[unit].src_rows[at.thread] = self.src_row_base(at.thread, unit);
                 }
                 let from = at.now + timing::TENSIX_UNIT;
-                self.enqueue(unit, Job { at, from, work, gives });
+                self.enqueue(unit, Job { at, origin: *self.origin(at), from, work, gives });
                 self.occupy(at.thread, from);
                 Ok(Issue::Passed)
             }
@@ -232,7 +234,7 @@ impl Coprocessor {
         let from = at.now + timing::UNPACR_ADDRESS;
         self.unpackers.next = from;
         self.threads[at.thread].ready = from;
-        self.enqueue(unit, Job { at, from, work: Work::Move(plan), gives });
+        self.enqueue(unit, Job { at, origin: *self.origin(at), from, work: Work::Move(plan), gives });
         self.occupy(at.thread, from);
         Ok(Issue::Passed)
     }
@@ -341,13 +343,13 @@ impl Coprocessor {
                 let busy = unpackers.duration(unit, plan);
                 let mut registers = Registers { src, dst, last: now + busy - 1 };
                 let moved = moves::execute(plan, outside.l1(), &mut registers);
-                moved.map_err(|refusal| job.at.refused(refusal))?;
+                moved.map_err(|refusal| job.at.refused(refusal).of_push(job.origin))?;
                 let at = job.at;
                 if outside.is_watched() {
                     let starts = What::Starts { thread: at.thread as u8, passed: at.now };
-                    outside.watched(now, Unit::Unpacker(unit as u8), at.origin, starts);
+                    outside.watched(now, Unit::Unpacker(unit as u8), job.origin, starts);
                 }
-                tell_reads(plan, unit, now, at, outside);
+                tell_reads(plan, unit, now, &job.origin, outside);
                 (busy, plan.wants)
             }
             Work::Fill { datum, own } => {
@@ -360,11 +362,11 @@ impl Coprocessor {
             Work::Nothing => (timing::TENSIX_UNIT, 0),
         };
         outside.works(Unit::Unpacker(unit as u8), job.at.thread, now, now + busy);
-        let at = job.at;
+        let (thread, origin) = (job.at.thread, job.origin);
         let unpacker = &mut unpackers.units[unit];
         (unpacker.until, unpacker.wants) = (Some(now + busy), wants);
         if outside.is_watched() {
-            self.tell_dst(Unit::Unpacker(unit as u8), at.thread, now, at.origin, outside);
+            self.tell_dst(Unit::Unpacker(unit as u8), thread, now, origin, outside);
         }
         Ok(true)
     }
@@ -376,7 +378,7 @@ impl Coprocessor {
         let Some(job) = unpacker.jobs.pop_front() else { return };
         if outside.is_watched() {
             let ends = What::Ends { passed: job.at.now, gives: job.gives.is_some() };
-            outside.watched(now, Unit::Unpacker(unit as u8), job.at.origin, ends);
+            outside.watched(now, Unit::Unpacker(unit as u8), job.origin, ends);
         }
         if let Some(format) = job.gives {
             let bank = &mut self.src.0[unit];
@@ -391,11 +393,11 @@ impl Coprocessor {
 
 /// Tells those who observe what an unpacker has read.
 #[inline]
-fn tell_reads(plan: &Plan, unit: usize, now: Cycle, at: Attempt, outside: &mut impl Outside) {
+fn tell_reads(plan: &Plan, unit: usize, now: Cycle, origin: &Origin, outside: &mut impl Outside) {
     if plan.zero || !outside.is_observed() {
         return;
     }
-    outside.acting(now, Unit::Unpacker(unit as u8), at.origin);
+    outside.acting(now, Unit::Unpacker(unit as u8), origin);
     let block = matches!(plan.conversion, format::Conversion::Block { .. });
     plan.input.spans(block).for_each(|(addr, len)| outside.has_read(addr, len));
 }
