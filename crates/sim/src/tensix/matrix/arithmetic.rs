@@ -4,12 +4,11 @@
 //! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are
 //! added up is in `sum.rs`.
 
-use super::format::{
-    Acc, DstRows, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent,
-};
+use super::factors::{Factors, Multipliers};
+use super::format::{Acc, DstRows, Ints, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent};
 use super::narrow::multiply_bf16;
 pub(super) use super::sum::Element;
-use super::sum::{Factors, Group, Multipliers, add_by_chance, add_up, by_element, by_element_and_chance, multiply};
+use super::sum::{Group, add_by_chance, add_up, by_element, by_element_and_chance, multiply};
 use super::{Matrix, Operands};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
@@ -63,8 +62,6 @@ pub(super) struct Faces {
 struct Decoded<T> {
     from: Option<From>,
     to: T,
-    /// There are data with a mantissa and no exponent.
-    denormals: bool,
 }
 
 /// Rows of a bank from `row` on, as they were at `version` of Src.
@@ -79,19 +76,15 @@ struct From {
 impl<T> Decoded<T> {
     /// `N` rows of `src`, decoded.
     #[inline]
-    fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &Numbers<N>)) -> &Self {
+    fn of<const N: usize>(&mut self, src: &Src, from: From, set: fn(&mut T, &[Row; N], Style, Part)) -> &T {
         if self.from != Some(from) {
-            let (rows, mut copy) = (src.rows(), [[0; COLUMNS]; N]);
-            let rows = rows[from.row..].first_chunk().unwrap_or_else(|| {
-                copy = take(rows, from.row);
-                &copy
-            });
-            set(&mut self.to, &decode(rows, from.style, from.part));
-            let is_denormal = |x: &u32| (x & 0xFF == 0) & (x & 0x3_FF00 != 0);
-            self.denormals = rows.as_flattened().iter().fold(false, |any, x| any | is_denormal(x));
+            match src.rows()[from.row..].first_chunk() {
+                Some(rows) => set(&mut self.to, rows, from.style, from.part),
+                None => set(&mut self.to, &take(src.rows(), from.row), from.style, from.part),
+            }
             self.from = Some(from);
         }
-        self
+        &self.to
     }
 }
 
@@ -102,6 +95,12 @@ fn take<const N: usize>(rows: &[Row], first: usize) -> [Row; N] {
         Some(taken) => *taken,
         None => std::array::from_fn(|i| rows[(first + i) % ROWS]),
     }
+}
+
+/// Whether any of the eight rows from `first` on has a datum with a mantissa and no exponent.
+fn have_denormals(rows: &[Row], first: usize) -> bool {
+    let rows: [Row; BLOCK] = take(rows, first);
+    rows.as_flattened().iter().fold(false, |any, x| any | (x & 0xFF == 0) & (x & 0x3_FF00 != 0))
 }
 
 /// What of integer "8" is multiplied in a fidelity phase (MVMUL.md).
@@ -139,24 +138,21 @@ impl Matrix {
             }
             return Ok(());
         }
-        let flushes = on.flushes();
         let [a, b] = &on.src.0;
-        let from = |src: &Src, row, part| From { version: src.version(), row, style, part };
-        let faces = self.faces.get_or_insert_default();
-        let factors = faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
-        let decoded = &mut faces.b[at.b / BLOCK];
-        let b = decoded.of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
-        if !flushes && b.denormals {
+        if !on.flushes() && have_denormals(b.rows(), at.b) {
             // The documents do not say what the chip does with them then (MVMUL.md).
             return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
         }
-        let b = &b.to;
+        let from = |src: &Src, row, part| From { version: src.version(), row, style, part };
+        let faces = self.faces.get_or_insert_default();
+        let factors = faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
+        let b = faces.b[at.b / BLOCK].of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
         let by_chance = on.rounds_by_chance(acc);
         let is_plain = acc == Acc::Bf16 && (rows.count, rows.stride) == (BLOCK, 1) && !by_chance;
         let block = if is_plain { on.dst.block16(map, at.dst) } else { None };
         let less = phase_exponent(at.phase);
-        let left = block.map(|(dst, valid)| multiply_bf16(&factors.to, b, less, valid, dst));
-        if left == Some(0) {
+        let is_done = block.map(|(dst, valid)| multiply_bf16(factors, b, less, valid, dst));
+        if is_done == Some(true) {
             return Ok(());
         }
         let mut dst = [[0; COLUMNS]; BLOCK];
@@ -165,16 +161,13 @@ impl Matrix {
         on.dst_bits(of_dst, acc, dst);
         if by_chance {
             let generators = &mut self.generators;
-            multiply_exactly(on, at, style, rows.step, u8::MAX, dst, |groups, dst| {
+            multiply_exactly(on, at, style, rows.step, dst, |groups, dst| {
                 add_by_chance(groups, acc, dst, &generators.draw());
             });
-        } else {
-            let left = left.unwrap_or_else(|| multiply(&factors.to, b, rows.step, less, acc, dst));
-            if left != 0 {
-                multiply_exactly(on, at, style, rows.step, left, dst, |groups, dst| {
-                    add_up(std::slice::from_ref(groups), acc, std::slice::from_mut(dst));
-                });
-            }
+        } else if is_done == Some(false) || !multiply(factors, b, rows.step, less, acc, dst) {
+            multiply_exactly(on, at, style, rows.step, dst, |groups, dst| {
+                add_up(std::slice::from_ref(groups), acc, std::slice::from_mut(dst));
+            });
         }
         on.store(of_dst, acc, dst);
         Ok(())
@@ -192,7 +185,7 @@ struct Rows {
     stride: usize,
 }
 
-/// The rows `left` of a product, where f32 does not suffice or sums are rounded by chance; `add`
+/// A product, where f32 does not suffice or sums are rounded by chance; `add`
 /// adds a row's groups.
 #[cold]
 fn multiply_exactly(
@@ -200,13 +193,12 @@ fn multiply_exactly(
     at: Place,
     style: Style,
     step: usize,
-    left: u8,
     dst: &mut [Row32],
     mut add: impl FnMut(&[Group; 2], &mut Row32),
 ) {
     let a = decode::<FACE>(&take(on.src.0[A].rows(), at.a), style, part_a(at.phase));
     let b = decode::<BLOCK>(&take(on.src.0[B].rows(), at.b), style, part_b(at.phase));
-    for (i, dst) in dst.iter_mut().enumerate().filter(|(i, _)| left >> i & 1 != 0) {
+    for (i, dst) in dst.iter_mut().enumerate() {
         let b = (&b.ints[i * step], &b.exps[i * step]);
         let groups = [0, FACE / 2].map(|first| Group::of_eight(&a, b, first, phase_exponent(at.phase)));
         add(&groups, dst);

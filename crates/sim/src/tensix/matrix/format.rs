@@ -107,6 +107,38 @@ pub(super) struct Part {
     up: u32,
 }
 
+/// How an instruction reads data of Src that are floating-point numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    exp_mask: u32,
+    /// What exponents lack to a bias of 127.
+    bias: u32,
+    part: Part,
+}
+
+impl Reading {
+    #[inline(always)]
+    pub(super) fn of(style: Style, part: Part) -> Self {
+        match style {
+            // Data of BF16 have zeros where those of TF32 have their last three bits. An operand
+            // of TF32 counts in full beside one of BF16: as found on ttsim, another simulator,
+            // not documented.
+            Style::Bf16 | Style::Tf32 => Self { exp_mask: 0xFF, bias: 0, part },
+            Style::Fp16 | Style::Int8 => Self { exp_mask: 0x1F, bias: 127 - 15, part },
+        }
+    }
+
+    /// The part of the mantissa that counts, with its sign, and the exponent with a bias of 127: as
+    /// any other if it is all ones (FloatBitPatterns.md). Both are zero without an exponent.
+    #[inline(always)]
+    pub(super) fn number(self, x: u32) -> (i32, u32) {
+        let int = (((1 << 10 | x >> 8 & 0x3FF) >> self.part.shift & self.part.mask) << self.part.up).cast_signed();
+        let int = if x >> 18 & 1 != 0 { -int } else { int };
+        let exp = (x & self.exp_mask) + self.bias;
+        if x & self.exp_mask == 0 { (0, 0) } else { (int, exp) }
+    }
+}
+
 /// All of them, as sums take them.
 pub(super) const WHOLE: Part = Part { shift: 0, mask: 0x7FF, up: 0 };
 
@@ -135,8 +167,7 @@ pub(super) struct Numbers<const N: usize> {
     pub(super) exps: [Ints; N],
 }
 
-/// Decodes rows of Src that hold floating-point numbers. What has no exponent is zero, and an
-/// exponent of all ones is like any other (FloatBitPatterns.md).
+/// Decodes rows of Src that hold floating-point numbers. What has no exponent is zero.
 pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) -> Numbers<N> {
     let mut numbers = Numbers { ints: [[0; COLUMNS]; N], exps: [[0; COLUMNS]; N] };
     decode_rows(rows, style, part, &mut numbers.ints, &mut numbers.exps);
@@ -145,21 +176,11 @@ pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) 
 
 #[multiversion(targets("x86_64+avx2"))]
 fn decode_rows(rows: &[Row], style: Style, part: Part, ints: &mut [Ints], exps: &mut [Ints]) {
-    let (exp_mask, bias) = match style {
-        // Data of BF16 have zeros where those of TF32 have their last three bits. An operand
-        // of TF32 counts in full beside one of BF16: as found on ttsim, another simulator,
-        // not documented.
-        Style::Bf16 | Style::Tf32 => (0xFF, 0),
-        // From a bias of 15.
-        Style::Fp16 | Style::Int8 => (0x1F, 112),
-    };
+    let reading = Reading::of(style, part);
     for ((row, ints), exps) in rows.iter().zip(ints).zip(exps) {
         for j in 0..COLUMNS {
-            let x = row[j];
-            let int = (((1 << 10 | x >> 8 & 0x3FF) >> part.shift & part.mask) << part.up).cast_signed();
-            let int = if x & exp_mask == 0 { 0 } else { int };
-            ints[j] = if x >> 18 & 1 != 0 { -int } else { int };
-            exps[j] = if x & exp_mask == 0 { NO_EXPONENT } else { (x & exp_mask).cast_signed() + bias };
+            let (int, exp) = reading.number(row[j]);
+            (ints[j], exps[j]) = (int, if exp == 0 { NO_EXPONENT } else { exp.cast_signed() });
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod clear;
+mod factors;
 mod format;
 #[cfg(test)]
 mod format_tests;

@@ -19,6 +19,9 @@
 // Loops over columns of several arrays vectorise only with a counter.
 #![expect(clippy::needless_range_loop)]
 
+use super::factors::{
+    Factors, Multipliers, NEAREST, NOTHING, QUAD, ROWS, TERMS, are_tame, distances, is_outside, quarters, sums,
+};
 use super::format::{Acc, Ints, NO_EXPONENT, Numbers};
 use crate::tensix::dst::{COLUMNS, Row32};
 use crate::tensix::random::{self, Generators};
@@ -27,10 +30,6 @@ use multiversion::target::target_cfg_f;
 
 /// Bits behind the point of the terms of a group.
 pub(super) const POINT: i32 = 10;
-/// Terms of a group.
-const TERMS: usize = 8;
-/// Columns that are added up side by side.
-const WIDTH: usize = 8;
 /// The bias of exponents.
 pub(super) const BIAS: i32 = 127;
 
@@ -95,110 +94,34 @@ impl Group {
         }
         Self { ints, exps: largest.map(|e| e - 2 * BIAS - less) }
     }
-}
 
-/// SrcA's factors as [`multiply`] takes them, for each group.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Factors {
-    /// Integers times two to the power of their exponents, a little too large (see there).
-    values: [[[f32; COLUMNS]; TERMS]; 2],
-    exps: [[[i16; COLUMNS]; TERMS]; 2],
-    /// By group: all factors are zero.
-    pub(super) zero: [bool; 2],
-    /// No exponent is larger than [`LARGEST`].
-    pub(super) tame: bool,
-}
-
-/// Rows of SrcB as [`multiply`] takes them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Multipliers {
-    /// Integers times two to the power of their exponents.
-    values: [[f32; COLUMNS]; ROWS],
-    /// Each exponent is there for all columns of a result.
-    exps: [[[i16; COLUMNS]; COLUMNS]; ROWS],
-    /// By row and group: all are zero.
-    pub(super) zero: [[bool; 2]; ROWS],
-    /// No exponent is larger than [`LARGEST`].
-    pub(super) tame: bool,
-}
-
-/// Rows of SrcB of an instruction.
-pub(super) const ROWS: usize = 8;
-/// The largest exponent of an operand whose value is a number of f32.
-const LARGEST: i32 = 248;
-/// Exponents of products are below this if a factor is zero.
-pub(super) const NOTHING: i16 = -1000;
-/// The largest exponents of a group, with a bias of 127, between which f32 can round terms: in its
-/// numbers, `1.5 * 2^23` of the last place of the sum exists, and terms that it cannot hold exactly
-/// round to zero.
-const ROUNDABLE: [i16; 2] = [33, 231];
-
-/// Two to the power of an exponent; a number without one is zero in any case.
-#[inline(always)]
-fn power(exp: i32) -> f32 {
-    f32::from_bits(exp.clamp(0, 254).cast_unsigned() << 23)
-}
-
-#[inline(always)]
-fn is_tame(exps: &[Ints]) -> bool {
-    exps.as_flattened().iter().fold(true, |tame, &e| tame & (e <= LARGEST))
-}
-
-#[inline(always)]
-fn is_zero(exps: &[i32]) -> bool {
-    exps.iter().fold(true, |zero, &e| zero & (e == NO_EXPONENT))
-}
-
-impl Factors {
-    /// The factors of `a`. They are large, so they are written where they stay.
-    pub(super) fn set(&mut self, a: &Numbers<16>) {
-        fill_factors(a, self);
-    }
-}
-
-#[multiversion(targets("x86_64+avx2"))]
-fn fill_factors(a: &Numbers<16>, to: &mut Factors) {
-    // Terms have at most twelve bits. The excess is less than half a place before a term is
-    // shifted, and never reaches the next tie afterwards, so that rounding to the nearest rounds
-    // ties, and only these, away from zero.
-    const FACTOR: f32 = 1.0 + 1.0 / 8192.0;
-    for k in 0..2 * TERMS {
-        let (values, exps) = (&mut to.values[k / TERMS][k % TERMS], &mut to.exps[k / TERMS][k % TERMS]);
+    /// The same of row `row` of `b` and half `HALF` of it, of which it is known how `far` behind
+    /// the exponents are. What was added to a last place is in the low bits, as an integer.
+    #[inline(always)]
+    fn of_half<const FMA: bool, const HALF: usize>(
+        (a, b): (&Factors, &Multipliers),
+        row: usize,
+        far: &[u8; QUAD],
+        less: i32,
+    ) -> Self {
+        let mut group = Self::NOTHING;
+        let of = sums::<FMA, HALF>(a, b, row, &quarters(far));
         for j in 0..COLUMNS {
-            values[j] = a.ints[k][j] as f32 * FACTOR * power(a.exps[k][j]);
-            exps[j] = a.exps[k][j] as i16;
+            group.ints[j] = of.sums[j].to_bits().wrapping_sub(of.magic[j].to_bits()).cast_signed();
         }
-    }
-    to.zero = [is_zero(a.exps[..TERMS].as_flattened()), is_zero(a.exps[TERMS..].as_flattened())];
-    to.tame = is_tame(&a.exps);
-}
-
-impl Multipliers {
-    /// The multipliers of `b`. They are large, so they are written where they stay.
-    pub(super) fn set(&mut self, b: &Numbers<ROWS>) {
-        fill_multipliers(b, self);
+        let far = &far.as_chunks::<COLUMNS>().0[row % 4];
+        for j in 0..COLUMNS {
+            group.exps[j] = if far[j] == NOTHING { NO_EXPONENT } else { NEAREST - i32::from(far[j]) - less };
+        }
+        group
     }
 }
 
-#[multiversion(targets("x86_64+avx2"))]
-fn fill_multipliers(b: &Numbers<ROWS>, to: &mut Multipliers) {
-    for i in 0..ROWS {
-        for k in 0..COLUMNS {
-            to.values[i][k] = b.ints[i][k] as f32 * power(b.exps[i][k]);
-        }
-        for k in 0..COLUMNS {
-            to.exps[i][k] = [b.exps[i][k] as i16; COLUMNS];
-        }
-        to.zero[i] = [is_zero(&b.exps[i][..TERMS]), is_zero(&b.exps[i][TERMS..])];
-    }
-    to.tame = is_tame(&b.exps);
-}
-
-/// Adds the products of SrcA and rows of SrcB, of which `step` says how far they are apart, to rows
-/// `dst`, bits of f32 that fit what Dst holds. Returns the rows, one bit for each, that are left as
-/// they are because numbers of f32 do not suffice.
-#[multiversion(targets("x86_64+avx2+fma"))]
-pub(super) fn multiply(a: &Factors, b: &Multipliers, step: usize, less: i32, acc: Acc, dst: &mut [Row32]) -> u8 {
+/// Adds the products of SrcA and rows of SrcB, of which `step` says how far they are apart, to at
+/// most eight rows `dst`, bits of f32 that fit what Dst holds. `false`: they are left as they are
+/// because numbers of f32 do not suffice.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
+pub(super) fn multiply(a: &Factors, b: &Multipliers, step: usize, less: i32, acc: Acc, dst: &mut [Row32]) -> bool {
     if target_cfg_f!(target_feature = "fma") {
         multiply_into::<true>(a, b, (step, less), acc, dst)
     } else {
@@ -206,8 +129,7 @@ pub(super) fn multiply(a: &Factors, b: &Multipliers, step: usize, less: i32, acc
     }
 }
 
-/// [`multiply`], if `FMA` with instructions that multiply and add with one rounding: the product is
-/// then exact, and without them it is rounded to a number that is rounded in the same way.
+/// [`multiply`], if `FMA` with instructions that multiply and add with one rounding.
 #[inline(always)]
 fn multiply_into<const FMA: bool>(
     a: &Factors,
@@ -215,10 +137,7 @@ fn multiply_into<const FMA: bool>(
     modes: (usize, i32),
     acc: Acc,
     dst: &mut [Row32],
-) -> u8 {
-    if !a.tame || !b.tame {
-        return u8::MAX;
-    }
+) -> bool {
     match acc {
         Acc::Fp32 | Acc::Int32 => multiply_rows::<FMA, 23, 24>(a, b, modes, dst),
         Acc::Bf16 => multiply_rows::<FMA, 10, 8>(a, b, modes, dst),
@@ -232,90 +151,24 @@ fn multiply_rows<const FMA: bool, const PLACES: i32, const BITS: u32>(
     b: &Multipliers,
     (step, less): (usize, i32),
     dst: &mut [Row32],
-) -> u8 {
-    let mut left = 0;
-    for (i, dst) in dst.iter_mut().enumerate() {
-        let row = i * step % ROWS;
-        let mut groups = [Group::NOTHING; 2];
-        let is_done = [
-            a.zero[0] || b.zero[row][0] || sum_eight::<FMA, 0>(a, b, row, less, &mut groups),
-            a.zero[1] || b.zero[row][1] || sum_eight::<FMA, 1>(a, b, row, less, &mut groups),
-        ];
-        if is_done == [true; 2] {
-            *dst = combine::<PLACES, BITS, 2>(&groups, dst);
-        } else {
-            left |= 1 << i;
+) -> bool {
+    let mut far = [[[NOTHING; QUAD]; 2]; ROWS / 4];
+    let mut outside = [0; QUAD];
+    for (quad, far) in far.iter_mut().enumerate().take(dst.len().div_ceil(4)) {
+        *far = [distances::<0>(a, b, quad), distances::<1>(a, b, quad)];
+        for i in 0..QUAD {
+            outside[i] |= u8::from(is_outside(far[0][i]) | is_outside(far[1][i]));
         }
     }
-    left
-}
-
-/// The sums of eight products for each column: as [`Group::of_eight`]. `false`: numbers of f32 do
-/// not suffice.
-#[inline(always)]
-fn sum_eight<const FMA: bool, const HALF: usize>(
-    a: &Factors,
-    b: &Multipliers,
-    row: usize,
-    less: i32,
-    groups: &mut [Group; 2],
-) -> bool {
-    let largest = largest_of_eight::<HALF>(a, b, row);
-    let group = &mut groups[HALF];
-    for j in 0..COLUMNS {
-        let (exp, nothing) = (largest[j] - BIAS as i16, largest[j] < NOTHING);
-        group.exps[j] = if nothing { NO_EXPONENT } else { i32::from(exp) - BIAS - less };
-    }
-    ints_of_eight::<FMA, HALF>(a, b, row, &largest, &mut group.ints)
-}
-
-/// The largest exponents of eight products for each column, with twice the bias; without a product
-/// they are below [`NOTHING`].
-#[inline(always)]
-pub(super) fn largest_of_eight<const HALF: usize>(a: &Factors, b: &Multipliers, row: usize) -> [i16; COLUMNS] {
-    let mut largest = [2 * NO_EXPONENT as i16; COLUMNS];
-    for k in 0..TERMS {
-        for j in 0..COLUMNS {
-            largest[j] = largest[j].max(a.exps[HALF][k][j] + b.exps[row][HALF * TERMS + k][j]);
-        }
-    }
-    largest
-}
-
-/// The sums of eight products for each column, with ten bits behind the point of the `largest`
-/// exponents. Adding `1.5 * 2^23` of a place rounds to that place, and what was added is then in
-/// the low bits, as an integer. `false`: numbers of f32 do not suffice.
-#[inline(always)]
-pub(super) fn ints_of_eight<const FMA: bool, const HALF: usize>(
-    a: &Factors,
-    b: &Multipliers,
-    row: usize,
-    largest: &[i16; COLUMNS],
-    ints: &mut Ints,
-) -> bool {
-    let mut magic = [0.0f32; COLUMNS];
-    let mut outside = false;
-    for j in 0..COLUMNS {
-        let (exp, nothing) = (largest[j] - BIAS as i16, largest[j] < NOTHING);
-        outside |= !nothing & ((exp < ROUNDABLE[0]) | (exp > ROUNDABLE[1]));
-        let exp = i32::from(if nothing { ROUNDABLE[0] } else { exp });
-        magic[j] = f32::from_bits(((exp + 23) << 23 | 0x40_0000).cast_unsigned());
-    }
-    if outside {
+    if !are_tame(a, b) || outside != [0; QUAD] {
         return false;
     }
-    // A register of the compiled code at a time.
-    let magics = magic.as_chunks::<WIDTH>().0;
-    for (part, (ints, magic)) in ints.as_chunks_mut::<WIDTH>().0.iter_mut().zip(magics).enumerate() {
-        let mut sums = [0u32; WIDTH];
-        for (a, &b) in a.values[HALF].iter().zip(&b.values[row][HALF * TERMS..]) {
-            let a = &a.as_chunks::<WIDTH>().0[part];
-            let rounded: [f32; WIDTH] =
-                std::array::from_fn(|j| if FMA { a[j].mul_add(b, magic[j]) } else { a[j] * b + magic[j] });
-            sums = std::array::from_fn(|j| sums[j].wrapping_add(rounded[j].to_bits()));
-        }
-        *ints =
-            std::array::from_fn(|j| sums[j].wrapping_sub(magic[j].to_bits().wrapping_mul(TERMS as u32)).cast_signed());
+    for (i, dst) in dst.iter_mut().enumerate() {
+        let row = i * step % ROWS;
+        let [first, second] = &far[row / 4];
+        let groups =
+            [Group::of_half::<FMA, 0>((a, b), row, first, less), Group::of_half::<FMA, 1>((a, b), row, second, less)];
+        *dst = combine::<PLACES, BITS, 2>(&groups, dst);
     }
     true
 }

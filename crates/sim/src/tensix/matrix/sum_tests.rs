@@ -105,50 +105,57 @@ fn rows(columns: &[u16; 16]) -> [[u32; COLUMNS]; 16] {
 /// The same by the ways of the implementation: exactly, as chosen for this machine, and with and
 /// without fused multiplication; rows of 16 bits in their own way, too.
 fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> Vec<u32> {
-    let a = decode(&rows(a), Style::Bf16, part_a(phase));
-    let b = decode(&[b.map(src_of_bf16)], Style::Bf16, part_b(phase));
+    // The other rows of SrcB mean nothing here.
+    let (a, b) = (rows(a), [b.map(src_of_bf16); ROWS]);
+    let (mut factors, mut multipliers) = (Factors::default(), Multipliers::default());
+    factors.set(&a, Style::Bf16, part_a(phase));
+    multipliers.set(&b, Style::Bf16, part_b(phase));
+    let a = decode(&a, Style::Bf16, part_a(phase));
+    let b = decode::<1>(&[b[0]], Style::Bf16, part_b(phase));
     let less = phase_exponent(phase);
     let slow = [0, TERMS].map(|first| Group::of_eight(&a, (&b.ints[0], &b.exps[0]), first, less));
     let acc = if wide { Acc::Fp32 } else { Acc::Bf16 };
     let mut rows = [[old; COLUMNS]; 4];
     add_up(&[slow], acc, &mut rows[..1]);
-    // The other rows of SrcB mean nothing here.
-    let b = Numbers { ints: [b.ints[0]; ROWS], exps: [b.exps[0]; ROWS] };
-    let (mut factors, mut multipliers) = (Factors::default(), Multipliers::default());
-    factors.set(&a);
-    multipliers.set(&b);
-    let left = [
+    let done = [
         multiply(&factors, &multipliers, 1, less, acc, &mut rows[1..2]),
         multiply_into::<true>(&factors, &multipliers, (1, less), acc, &mut rows[2..3]),
         multiply_into::<false>(&factors, &multipliers, (1, less), acc, &mut rows[3..]),
     ];
-    for (row, _) in rows[1..].iter_mut().zip(left).filter(|&(_, left)| left != 0) {
-        add_up(&[slow], acc, std::slice::from_mut(row));
+    assert_eq!(done, [done[0]; 3]);
+    if !done[0] {
+        assert_eq!(rows[1..], [[old; COLUMNS]; 3], "left as they are");
     }
-    let mut results = rows.map(|row| row[if wide { 3 } else { 12 }]).to_vec();
+    let mut results = rows.map(|row| row[if wide { 3 } else { 12 }])[..if done[0] { 4 } else { 1 }].to_vec();
     if !wide {
-        let before = [[dst_of_bf16((old >> 16) as u16); COLUMNS]; ROWS];
-        let mut narrow = [before; 3];
-        let [chosen, fused, plain] = &mut narrow;
-        let left = [
-            multiply_bf16(&factors, &multipliers, less, u8::MAX, chosen),
-            narrow::multiply::<true>(&factors, &multipliers, less, u8::MAX, fused),
-            narrow::multiply::<false>(&factors, &multipliers, less, u8::MAX, plain),
-        ];
-        for (rows, left) in narrow.iter().zip(left) {
-            match left {
-                0 => results.push(u32::from(bf16_of_dst(rows[5][11])) << 16),
-                left => assert_eq!((left, rows), (u8::MAX, &before), "left as they are"),
-            }
-        }
-        let mut cleared = before;
-        let zero = multiply_bf16(&factors, &multipliers, less, 0b1101_1111, &mut cleared) == 0;
-        let mut zeros = [[0; COLUMNS]; ROWS];
-        if zero && multiply_bf16(&factors, &multipliers, less, u8::MAX, &mut zeros) == 0 {
-            assert_eq!((cleared[5], cleared[4]), (zeros[5], narrow[0][4]), "row 5 was cleared");
-        }
+        results.extend(narrow_ones(&factors, &multipliers, less, old));
     }
     results
+}
+
+/// The same in rows of 16 bits, by their ways, if numbers of f32 suffice.
+fn narrow_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
+    let before = [[dst_of_bf16((old >> 16) as u16); COLUMNS]; ROWS];
+    let mut narrow = [before; 3];
+    let [chosen, fused, plain] = &mut narrow;
+    let done = [
+        multiply_bf16(a, b, less, u8::MAX, chosen),
+        narrow::multiply::<true>(a, b, less, u8::MAX, fused),
+        narrow::multiply::<false>(a, b, less, u8::MAX, plain),
+    ];
+    assert_eq!(done, [done[0]; 3]);
+    assert_eq!(narrow, [narrow[0]; 3]);
+    if !done[0] {
+        assert_eq!(narrow[0], before, "left as they are");
+        return Vec::new();
+    }
+    let mut cleared = before;
+    let mut zeros = [[0; COLUMNS]; ROWS];
+    let valid = 0b1101_1111;
+    if multiply_bf16(a, b, less, valid, &mut cleared) && multiply_bf16(a, b, less, u8::MAX, &mut zeros) {
+        assert_eq!((cleared[5], cleared[4]), (zeros[5], narrow[0][4]), "row 5 was cleared");
+    }
+    vec![u32::from(bf16_of_dst(narrow[0][5][11])) << 16]
 }
 
 fn any_number(spread: u16) -> impl Strategy<Value = u16> {
