@@ -174,19 +174,45 @@ impl Dst {
         self.valid[at / 64] |= 1 << (at % 64);
     }
 
-    /// `Dst16b[row]` and the seven rows after it, if `row` is the first of a block, which may
-    /// hold anything that was cleared, and a bit for each row that was not. They all hold
+    /// `count` rows of the storage from `at` on, within a block, hold something then: zeros if they
+    /// were cleared.
+    #[inline]
+    fn hold_something(&mut self, at: usize, count: usize, halves: &[usize]) {
+        let mask = ((1 << count) - 1) << (at % 64);
+        let cleared = !self.valid[at / 64] & mask;
+        if cleared != 0 {
+            for at in (at..at + count).filter(|at| cleared >> (at % 64) & 1 != 0) {
+                halves.iter().for_each(|half| self.bits[at + half] = [0; COLUMNS]);
+            }
+            self.valid[at / 64] |= mask;
+        }
+    }
+
+    /// `Dst16b[row]` and the rows after it, `count` in all, if they lie in one block. They all hold
     /// something then.
     #[inline]
-    pub(super) fn block16(&mut self, map: RowMap, row: usize) -> Option<(&mut [Row16; BLOCK], u8)> {
-        if !row.is_multiple_of(BLOCK) {
+    pub(super) fn narrow_rows(&mut self, map: RowMap, row: usize, count: usize) -> Option<&mut [Row16]> {
+        if row % BLOCK + count > BLOCK {
             return None;
         }
         // Mappings do not touch rows within a block.
         let at = map.row16(row);
-        let valid = (self.valid[at / 64] >> (at % 64)) as u8;
-        self.valid[at / 64] |= 0xFF << (at % 64);
-        self.bits[at..].first_chunk_mut().map(|block| (block, valid))
+        self.hold_something(at, count, &[0]);
+        self.bits.get_mut(at..at + count)
+    }
+
+    /// The high and the low halves of `Dst32b[row]` and the rows after it, `count` in all, if they
+    /// lie in one block. They all hold something then.
+    #[inline]
+    pub(super) fn wide_rows(&mut self, map: RowMap, row: usize, count: usize) -> Option<(&mut [Row16], &mut [Row16])> {
+        // A mapping that swizzles does touch rows within a block.
+        if map.swizzle || row % BLOCK + count > BLOCK {
+            return None;
+        }
+        let at = map.row32(row);
+        self.hold_something(at, count, &[0, LOW_HALF]);
+        let (high, low) = self.bits.get_mut(at..at + LOW_HALF + count)?.split_at_mut(LOW_HALF);
+        Some((&mut high[..count], low))
     }
 
     /// `Dst16b[row]`.
@@ -290,6 +316,28 @@ mod tests {
             d.clear(700);
             revert(&mut d);
             assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+        }
+    }
+
+    #[test]
+    fn rows_side_by_side_hold_something() {
+        let mut d = Dst::default();
+        let swizzled = RowMap { remap: false, swizzle: true };
+        assert!(d.narrow_rows(PLAIN, 6, 3).is_none() && d.wide_rows(PLAIN, 6, 3).is_none());
+        assert!(d.wide_rows(swizzled, 0, 8).is_none());
+        (16..24).for_each(|row| d.write16(PLAIN, row, [row as u16; 16]));
+        d.clear(17);
+        let rows = d.narrow_rows(PLAIN, 16, 4).map(|rows| rows.iter().map(|row| row[3]).collect::<Vec<_>>());
+        assert_eq!(rows, Some(vec![16, 0, 18, 19]));
+        assert!(d.is_valid(17));
+        let remapped = RowMap { remap: true, swizzle: false };
+        for map in [PLAIN, remapped] {
+            (200..208).for_each(|row| d.write32(map, row, [(row << 16 | 5) as u32; 16]));
+            d.clear(map.row32(201));
+            let (high, low) = d.wide_rows(map, 200, 3).expect("side by side");
+            let of = |rows: &[Row16]| rows.iter().map(|row| row[15]).collect::<Vec<_>>();
+            assert_eq!((of(high), of(low)), (vec![200, 0, 202], vec![5, 0, 5]));
+            assert_eq!(d.read32(map, 203), [203 << 16 | 5; 16]);
         }
     }
 

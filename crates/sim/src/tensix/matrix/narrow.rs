@@ -11,6 +11,7 @@
 use super::factors::{
     Factors, Multipliers, NEAREST, QUAD, Sums, are_tame, distances, is_outside, mul_add, quarters, sums,
 };
+use super::held::{Bf16, Held};
 use super::sum::{BIAS, POINT};
 use crate::tensix::dst::{COLUMNS, Row16};
 use multiversion::multiversion;
@@ -20,18 +21,17 @@ use multiversion::target::target_cfg_f;
 /// place of the sum, and all that its scale cannot hold rounds to zero.
 const SUMMABLE: [u8; 2] = [27, 227];
 
-/// Adds the products of SrcA and eight rows of SrcB to the eight rows `dst`, data of Dst; `valid`
-/// has a bit for each row that was not cleared. `false`: they are left as they are because numbers
-/// of f32 do not suffice, but cleared rows are zero.
+/// Adds the products of SrcA and the first rows of SrcB to rows of Dst, four or eight. `false`: they
+/// are left as they are because numbers of f32 do not suffice.
 ///
 /// Rows are a slice, and the loop over them has another end, so that it stays a loop of columns side
 /// by side: otherwise it is compiled to code that takes columns across rows.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
-pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, valid: u8, dst: &mut [Row16]) -> bool {
+pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
     if target_cfg_f!(target_feature = "fma") {
-        multiply::<true>(a, b, less, valid, dst)
+        multiply::<true>(a, b, less, dst)
     } else {
-        multiply::<false>(a, b, less, valid, dst)
+        multiply::<false>(a, b, less, dst)
     }
 }
 
@@ -44,11 +44,7 @@ struct Places {
 }
 
 #[inline(always)]
-pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32, valid: u8, dst: &mut [Row16]) -> bool {
-    if valid != u8::MAX {
-        let cleared = dst.iter_mut().enumerate().filter(|(i, _)| valid >> i & 1 == 0);
-        cleared.for_each(|(_, row)| *row = [0; COLUMNS]);
-    }
+pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
     let mut places = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
     let mut outside = [0; QUAD];
     for (quad, (dst, places)) in dst.as_chunks().0.iter().zip(&mut places).enumerate() {
@@ -121,13 +117,11 @@ fn add<const FMA: bool>(
         let magic = (u32::from(largest[j]) << 23) + (((23 - POINT) as u32) << 23 | 0x40_0000);
         let magic = f32::from_bits(magic);
         // What has no exponent lies below all places of the sum, as zero does.
-        let x = u32::from(dst[j]);
-        let old = f32::from_bits((x & 0x8000) << 16 | (x & 0x7F00) << 8 | (x & 0xFF) << 23);
+        let old = f32::from_bits(Bf16::bits(dst[j], 0));
         // Ties away from zero: the excess is less than what lies between a number and the next tie.
         let sum = mul_add::<FMA>(old, 1.0 + 1.0 / 8192.0, magic);
         let sum = mul_add::<FMA>(second[j], scale, mul_add::<FMA>(first[j], scale, sum)) - magic;
         // To the bits of BF16, ties away from zero.
-        let bits = sum.to_bits().wrapping_add(0x8000);
-        dst[j] = (bits >> 16 & 0x8000 | bits >> 8 & 0x7F00 | bits >> 23 & 0xFF) as u16;
+        dst[j] = Bf16::high(sum.to_bits().wrapping_add(0x8000));
     }
 }

@@ -23,8 +23,9 @@ use super::factors::{
     Factors, Multipliers, NEAREST, NOTHING, QUAD, ROWS, TERMS, are_tame, distances, is_outside, quarters, sums,
 };
 use super::format::{Acc, Ints, NO_EXPONENT, Numbers};
-use crate::tensix::dst::{COLUMNS, Row32};
-use crate::tensix::random::{self, Generators};
+use super::held::{Bf16, Fp16, Fp32, Held, bits_of_row, put_row};
+use crate::tensix::dst::{COLUMNS, Row16, Row32};
+use crate::tensix::random;
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
@@ -58,13 +59,13 @@ impl Group {
     /// All terms are zero.
     const NOTHING: Self = Self { ints: [0; COLUMNS], exps: [NO_EXPONENT; COLUMNS] };
 
-    /// The sums of `a` and `b` times `sign`; their exponents are `less` smaller.
+    /// The sums of `a` and `b`; their exponents are `less` smaller.
     #[inline(always)]
-    fn of_two((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32, sign: i32) -> Self {
+    pub(super) fn of_two((a, a_exps): &(Ints, Ints), (b, b_exps): &(Ints, Ints), less: i32) -> Self {
         let mut group = Self::NOTHING;
         for j in 0..COLUMNS {
             let largest = a_exps[j].max(b_exps[j]);
-            group.ints[j] = shifted(a[j], largest - a_exps[j]) + sign * shifted(b[j], largest - b_exps[j]);
+            group.ints[j] = shifted(a[j], largest - a_exps[j]) + shifted(b[j], largest - b_exps[j]);
             group.exps[j] = largest - BIAS - less;
         }
         group
@@ -72,7 +73,7 @@ impl Group {
 
     /// Products, which are groups by themselves.
     #[inline(always)]
-    fn of_products((a, a_exps): (&Ints, &Ints), (b, b_exps): (&Ints, &Ints), less: i32) -> Self {
+    pub(super) fn of_products((a, a_exps): &(Ints, Ints), (b, b_exps): &(Ints, Ints), less: i32) -> Self {
         let mut group = Self::NOTHING;
         for j in 0..COLUMNS {
             group.ints[j] = a[j] * b[j];
@@ -117,44 +118,50 @@ impl Group {
     }
 }
 
-/// Adds the products of SrcA and rows of SrcB, of which `step` says how far they are apart, to at
-/// most eight rows `dst`, bits of f32 that fit what Dst holds. `false`: they are left as they are
-/// because numbers of f32 do not suffice.
+/// Adds the products of SrcA and rows of SrcB, of which `step` says how far they are apart, to rows
+/// of Dst, at most eight: their high and, of 32 bits, their low halves. `false`: they are left as
+/// they are because numbers of f32 do not suffice.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
-pub(super) fn multiply(a: &Factors, b: &Multipliers, step: usize, less: i32, acc: Acc, dst: &mut [Row32]) -> bool {
+pub(super) fn multiply(
+    operands: (&Factors, &Multipliers),
+    modes: (usize, i32),
+    acc: Acc,
+    high: &mut [Row16],
+    low: &mut [Row16],
+) -> bool {
     if target_cfg_f!(target_feature = "fma") {
-        multiply_into::<true>(a, b, (step, less), acc, dst)
+        multiply_into::<true>(operands, modes, acc, high, low)
     } else {
-        multiply_into::<false>(a, b, (step, less), acc, dst)
+        multiply_into::<false>(operands, modes, acc, high, low)
     }
 }
 
 /// [`multiply`], if `FMA` with instructions that multiply and add with one rounding.
 #[inline(always)]
 fn multiply_into<const FMA: bool>(
-    a: &Factors,
-    b: &Multipliers,
+    operands: (&Factors, &Multipliers),
     modes: (usize, i32),
     acc: Acc,
-    dst: &mut [Row32],
+    high: &mut [Row16],
+    low: &mut [Row16],
 ) -> bool {
     match acc {
-        Acc::Fp32 | Acc::Int32 => multiply_rows::<FMA, 23, 24>(a, b, modes, dst),
-        Acc::Bf16 => multiply_rows::<FMA, 10, 8>(a, b, modes, dst),
-        Acc::Fp16 => multiply_rows::<FMA, 10, 11>(a, b, modes, dst),
+        Acc::Fp32 | Acc::Int32 => multiply_rows::<FMA, Fp32>(operands, modes, high, low),
+        Acc::Bf16 => multiply_rows::<FMA, Bf16>(operands, modes, high, low),
+        Acc::Fp16 => multiply_rows::<FMA, Fp16>(operands, modes, high, low),
     }
 }
 
 #[inline(always)]
-fn multiply_rows<const FMA: bool, const PLACES: i32, const BITS: u32>(
-    a: &Factors,
-    b: &Multipliers,
+fn multiply_rows<const FMA: bool, H: Held>(
+    (a, b): (&Factors, &Multipliers),
     (step, less): (usize, i32),
-    dst: &mut [Row32],
+    high: &mut [Row16],
+    low: &mut [Row16],
 ) -> bool {
     let mut far = [[[NOTHING; QUAD]; 2]; ROWS / 4];
     let mut outside = [0; QUAD];
-    for (quad, far) in far.iter_mut().enumerate().take(dst.len().div_ceil(4)) {
+    for (quad, far) in far.iter_mut().enumerate().take(high.len().div_ceil(4)) {
         *far = [distances::<0>(a, b, quad), distances::<1>(a, b, quad)];
         for i in 0..QUAD {
             outside[i] |= u8::from(is_outside(far[0][i]) | is_outside(far[1][i]));
@@ -163,70 +170,24 @@ fn multiply_rows<const FMA: bool, const PLACES: i32, const BITS: u32>(
     if !are_tame(a, b) || outside != [0; QUAD] {
         return false;
     }
-    for (i, dst) in dst.iter_mut().enumerate() {
+    for (i, high) in high.iter_mut().enumerate() {
         let row = i * step % ROWS;
         let [first, second] = &far[row / 4];
         let groups =
             [Group::of_half::<FMA, 0>((a, b), row, first, less), Group::of_half::<FMA, 1>((a, b), row, second, less)];
-        *dst = combine::<PLACES, BITS, 2>(&groups, dst);
+        let old = bits_of_row::<H>(high, low.get(i));
+        put_row::<H>(&combine::<H, 2>(&groups, &old), high, low.get_mut(i));
     }
     true
 }
 
-/// Adds `groups` to each row of `dst`, bits of f32 that fit what Dst holds.
-#[multiversion(targets("x86_64+avx2"))]
-pub(super) fn add_up(groups: &[[Group; 2]], acc: Acc, dst: &mut [Row32]) {
-    for (groups, dst) in groups.iter().zip(dst) {
-        *dst = add_groups(groups, acc, dst);
-    }
-}
-
-/// What an element-wise instruction does with two numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Element {
-    Multiply,
-    Add,
-    Subtract,
-}
-
-/// Adds the results of an element-wise instruction to rows `dst`, bits of f32 that fit what Dst
-/// holds.
-#[multiversion(targets("x86_64+avx2"))]
-pub(super) fn by_element(
-    what: Element,
-    (a, b): (&Numbers<ROWS>, &Numbers<ROWS>),
-    less: i32,
-    acc: Acc,
-    dst: &mut [Row32; ROWS],
-) {
-    for i in 0..ROWS {
-        dst[i] = add_groups(&[of_element(what, (a, b), less, i)], acc, &dst[i]);
-    }
-}
-
-/// As [`by_element`], rounded by chance.
-pub(super) fn by_element_and_chance(
-    what: Element,
-    operands: (&Numbers<ROWS>, &Numbers<ROWS>),
-    less: i32,
-    acc: Acc,
-    dst: &mut [Row32; ROWS],
-    generators: &mut Generators,
-) {
-    for (i, dst) in dst.iter_mut().enumerate() {
-        add_by_chance(&[of_element(what, operands, less, i)], acc, dst, &generators.draw());
-    }
-}
-
-/// The results of row `i`.
-#[inline(always)]
-fn of_element(what: Element, (a, b): (&Numbers<ROWS>, &Numbers<ROWS>), less: i32, i: usize) -> Group {
-    let (a, b) = ((&a.ints[i], &a.exps[i]), (&b.ints[i], &b.exps[i]));
-    match what {
-        Element::Multiply => Group::of_products(a, b, less),
-        Element::Add => Group::of_two(a, b, less, 1),
-        Element::Subtract => Group::of_two(a, b, less, -1),
-    }
+/// Adds `groups` to a row, bits of f32 that fit what Dst holds.
+pub(super) fn add_up(groups: &[Group; 2], acc: Acc, dst: &mut Row32) {
+    *dst = match acc {
+        Acc::Fp32 | Acc::Int32 => combine::<Fp32, 2>(groups, dst),
+        Acc::Bf16 => combine::<Bf16, 2>(groups, dst),
+        Acc::Fp16 => combine::<Fp16, 2>(groups, dst),
+    };
 }
 
 /// Adds `groups` to a row of Dst of 16 bits as [`add_up`] does, but rounds by chance. How the
@@ -234,50 +195,39 @@ fn of_element(what: Element, (a, b): (&Numbers<ROWS>, &Numbers<ROWS>), less: i32
 /// vector unit.
 pub(super) fn add_by_chance<const N: usize>(groups: &[Group; N], acc: Acc, dst: &mut Row32, random: &Row32) {
     *dst = match acc {
-        Acc::Fp16 => combine_with::<10, 11, N>(groups, dst, |j, total, place| by_chance::<11>(total, place, random[j])),
-        _ => combine_with::<10, 8, N>(groups, dst, |j, total, place| by_chance::<8>(total, place, random[j])),
+        Acc::Fp16 => combine_by_chance::<Fp16, N>(groups, dst, random),
+        _ => combine_by_chance::<Bf16, N>(groups, dst, random),
     };
 }
 
-/// As [`number`], rounded by chance.
-fn by_chance<const BITS: u32>(total: i32, place: i32, random: u32) -> u32 {
-    let magnitude = total.unsigned_abs();
-    let drop = (u32::BITS - magnitude.leading_zeros()).saturating_sub(BITS);
-    let kept = if drop == 0 { magnitude } else { random::rounded(magnitude, drop, random) << drop };
-    number::<24>(if total < 0 { -kept.cast_signed() } else { kept.cast_signed() }, place)
+fn combine_by_chance<H: Held, const N: usize>(groups: &[Group; N], old: &Row32, random: &Row32) -> Row32 {
+    let (totals, places) = total::<H, N>(groups, old);
+    std::array::from_fn(|j| {
+        let magnitude = totals[j].unsigned_abs();
+        let drop = (u32::BITS - magnitude.leading_zeros()).saturating_sub(H::BITS);
+        let kept = if drop == 0 { magnitude } else { random::rounded(magnitude, drop, random[j]) << drop };
+        number::<Fp32>(if totals[j] < 0 { -kept.cast_signed() } else { kept.cast_signed() }, places[j])
+    })
 }
 
+/// Adds `groups` up with `old`, bits of f32, with the places behind the point of the largest
+/// exponent that Dst's format has, and rounds to its bits; bits of f32. A sum has less than 31 bits.
 #[inline(always)]
-fn add_groups<const N: usize>(groups: &[Group; N], acc: Acc, old: &Row32) -> Row32 {
-    match acc {
-        Acc::Fp32 | Acc::Int32 => combine::<23, 24, N>(groups, old),
-        Acc::Bf16 => combine::<10, 8, N>(groups, old),
-        Acc::Fp16 => combine::<10, 11, N>(groups, old),
+pub(super) fn combine<H: Held, const N: usize>(groups: &[Group; N], old: &Row32) -> Row32 {
+    let (totals, places) = total::<H, N>(groups, old);
+    let mut out = [0; COLUMNS];
+    for j in 0..COLUMNS {
+        out[j] = number::<H>(totals[j], places[j]);
     }
+    out
 }
 
-/// The least exponent of a format with `bits` bits: FP16, or else BF16 or FP32.
-pub(super) const fn least_exponent(bits: u32) -> i32 {
-    if bits == 11 { -14 } else { -126 }
-}
-
-/// Adds `groups` up with `old`, bits of f32, with `PLACES` bits behind the point of the largest
-/// exponent, and rounds to `BITS` bits; bits of f32. A sum has less than 31 bits.
+/// The sums, and their last places.
 ///
 /// Several loops: as one, with two groups, it is compiled to code for single columns, which takes
 /// four times as long.
 #[inline(always)]
-fn combine<const PLACES: i32, const BITS: u32, const N: usize>(groups: &[Group; N], old: &Row32) -> Row32 {
-    combine_with::<PLACES, BITS, N>(groups, old, |_, total, place| number::<BITS>(total, place))
-}
-
-/// As [`combine`], where `round` makes a number of a column's sum and its place.
-#[inline(always)]
-fn combine_with<const PLACES: i32, const BITS: u32, const N: usize>(
-    groups: &[Group; N],
-    old: &Row32,
-    round: impl Fn(usize, i32, i32) -> u32,
-) -> Row32 {
+fn total<H: Held, const N: usize>(groups: &[Group; N], old: &Row32) -> (Ints, Ints) {
     let mut old_exps = [0; COLUMNS];
     let mut largest = [0; COLUMNS];
     for j in 0..COLUMNS {
@@ -289,7 +239,7 @@ fn combine_with<const PLACES: i32, const BITS: u32, const N: usize>(
     let mut exps = [[0; COLUMNS]; N];
     for (group, exps) in groups.iter().zip(&mut exps) {
         for j in 0..COLUMNS {
-            exps[j] = if group.exps[j] < least_exponent(BITS) { NO_EXPONENT } else { group.exps[j] };
+            exps[j] = if group.exps[j] < H::LEAST { NO_EXPONENT } else { group.exps[j] };
             largest[j] = largest[j].max(exps[j]);
         }
     }
@@ -297,21 +247,20 @@ fn combine_with<const PLACES: i32, const BITS: u32, const N: usize>(
     for j in 0..COLUMNS {
         // Of a magnitude, ties up are ties away from zero.
         let magnitude = (old[j] & 0x7F_FFFF | 0x80_0000).cast_signed();
-        let magnitude = rounded(magnitude, largest[j] - old_exps[j] + 23 - PLACES);
+        let magnitude = rounded(magnitude, largest[j] - old_exps[j] + 23 - H::PLACES);
         let magnitude = if old_exps[j] == NO_EXPONENT { 0 } else { magnitude };
         totals[j] = if old[j] >> 31 != 0 { -magnitude } else { magnitude };
     }
     for (group, exps) in groups.iter().zip(&exps) {
         for j in 0..COLUMNS {
             let int = if exps[j] == NO_EXPONENT { 0 } else { group.ints[j] };
-            totals[j] += rounded(int << (PLACES - POINT), largest[j] - exps[j]);
+            totals[j] += rounded(int << (H::PLACES - POINT), largest[j] - exps[j]);
         }
     }
-    let mut out = [0; COLUMNS];
-    for j in 0..COLUMNS {
-        out[j] = round(j, totals[j], largest[j] - PLACES);
+    for place in &mut largest {
+        *place -= H::PLACES;
     }
-    out
+    (totals, largest)
 }
 
 /// `x / 2^shift`, to the nearest integer, ties up.
@@ -321,14 +270,14 @@ fn rounded(x: i32, shift: i32) -> i32 {
     (x + (1u32.wrapping_shl(shift.cast_unsigned()) >> 1).cast_signed()).wrapping_shr(shift.cast_unsigned())
 }
 
-/// `total * 2^place` with `BITS` bits, ties away from zero; bits of f32. Of less than 24 bits,
-/// `total` has no more than 24.
+/// `total * 2^place` with the bits of a format of Dst, ties away from zero; bits of f32. Of less
+/// than 24 bits, `total` has no more than 24.
 #[inline(always)]
-fn number<const BITS: u32>(total: i32, place: i32) -> u32 {
+fn number<H: Held>(total: i32, place: i32) -> u32 {
     let magnitude = total.unsigned_abs();
     let bits = (magnitude.cast_signed() as f32).to_bits();
-    let bits = if BITS < 24 {
-        let drop = 24 - BITS;
+    let bits = if H::BITS < 24 {
+        let drop = 24 - H::BITS;
         (bits + (1 << drop >> 1)) >> drop << drop
     } else {
         // The conversion rounds ties to even ones: of those that it rounded down, half a place is

@@ -1,6 +1,7 @@
 //! Sums against the module's description in wide integers, and against what was found.
 
-use super::super::format::{Style, WHOLE, decode, part_a, part_b, phase_exponent};
+use super::super::element::{Element, Elements, Taken, add_elements};
+use super::super::format::{Style, decode, part_a, part_b, phase_exponent};
 use super::super::narrow::{self, multiply_bf16};
 use super::*;
 use crate::tensix::number::{bf16_of_dst, dst_of_bf16, src_of_bf16};
@@ -115,22 +116,40 @@ fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> V
     let less = phase_exponent(phase);
     let slow = [0, TERMS].map(|first| Group::of_eight(&a, (&b.ints[0], &b.exps[0]), first, less));
     let acc = if wide { Acc::Fp32 } else { Acc::Bf16 };
-    let mut rows = [[old; COLUMNS]; 4];
-    add_up(&[slow], acc, &mut rows[..1]);
+    let mut exact = [old; COLUMNS];
+    add_up(&slow, acc, &mut exact);
+    let dst = if wide { halves::<Fp32>(old) } else { halves::<Bf16>(old) };
+    let before = [dst; 3].map(|(high, low)| ([high], [low]));
+    let mut rows = before;
+    let [(chosen, low), (fused, fused_low), (plain, plain_low)] = &mut rows;
     let done = [
-        multiply(&factors, &multipliers, 1, less, acc, &mut rows[1..2]),
-        multiply_into::<true>(&factors, &multipliers, (1, less), acc, &mut rows[2..3]),
-        multiply_into::<false>(&factors, &multipliers, (1, less), acc, &mut rows[3..]),
+        multiply((&factors, &multipliers), (1, less), acc, chosen, low),
+        multiply_into::<true>((&factors, &multipliers), (1, less), acc, fused, fused_low),
+        multiply_into::<false>((&factors, &multipliers), (1, less), acc, plain, plain_low),
     ];
     assert_eq!(done, [done[0]; 3]);
-    if !done[0] {
-        assert_eq!(rows[1..], [[old; COLUMNS]; 3], "left as they are");
+    let mut results = vec![exact[if wide { 3 } else { 12 }]];
+    if done[0] {
+        let bits = rows.map(|([high], [low])| if wide { bits::<Fp32>(&high, &low) } else { bits::<Bf16>(&high, &low) });
+        results.extend(bits.map(|bits| bits[if wide { 3 } else { 12 }]));
+    } else {
+        assert_eq!(rows, before, "left as they are");
     }
-    let mut results = rows.map(|row| row[if wide { 3 } else { 12 }])[..if done[0] { 4 } else { 1 }].to_vec();
     if !wide {
         results.extend(narrow_ones(&factors, &multipliers, less, old));
     }
     results
+}
+
+/// A row of a number.
+fn halves<H: Held>(bits: u32) -> (Row16, Row16) {
+    let (mut high, mut low) = ([0; COLUMNS], [0; COLUMNS]);
+    put_row::<H>(&[bits; COLUMNS], &mut high, Some(&mut low));
+    (high, low)
+}
+
+fn bits<H: Held>(high: &Row16, low: &Row16) -> Row32 {
+    bits_of_row::<H>(high, Some(low))
 }
 
 /// The same in rows of 16 bits, by their ways, if numbers of f32 suffice.
@@ -139,9 +158,9 @@ fn narrow_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
     let mut narrow = [before; 3];
     let [chosen, fused, plain] = &mut narrow;
     let done = [
-        multiply_bf16(a, b, less, u8::MAX, chosen),
-        narrow::multiply::<true>(a, b, less, u8::MAX, fused),
-        narrow::multiply::<false>(a, b, less, u8::MAX, plain),
+        multiply_bf16(a, b, less, chosen),
+        narrow::multiply::<true>(a, b, less, fused),
+        narrow::multiply::<false>(a, b, less, plain),
     ];
     assert_eq!(done, [done[0]; 3]);
     assert_eq!(narrow, [narrow[0]; 3]);
@@ -149,12 +168,9 @@ fn narrow_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
         assert_eq!(narrow[0], before, "left as they are");
         return Vec::new();
     }
-    let mut cleared = before;
-    let mut zeros = [[0; COLUMNS]; ROWS];
-    let valid = 0b1101_1111;
-    if multiply_bf16(a, b, less, valid, &mut cleared) && multiply_bf16(a, b, less, u8::MAX, &mut zeros) {
-        assert_eq!((cleared[5], cleared[4]), (zeros[5], narrow[0][4]), "row 5 was cleared");
-    }
+    let mut four = [before[0]; 4];
+    assert!(multiply_bf16(a, b, less, &mut four));
+    assert_eq!(four, narrow[0][..4]);
     vec![u32::from(bf16_of_dst(narrow[0][5][11])) << 16]
 }
 
@@ -195,20 +211,38 @@ proptest! {
         old in any_number(40),
         phase in 0u32..4,
     ) {
-        let whole = |x: u16| decode(&[[src_of_bf16(x); COLUMNS]; ROWS], Style::Bf16, WHOLE);
-        let (x, y, less) = (whole(a), whole(b), phase_exponent(phase));
-        let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127 - less)).collect();
+        let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127)).collect();
+        let product = number(a).zip(number(b)).map(|((a, a_exp), (b, b_exp))| {
+            let (a, b) = (part(a, phase & 1 == 0, 5, 5), if phase & 2 == 0 { part(b, true, 7, 7) } else { part(b, false, 4, 7) << 3 });
+            Exact(a * b, a_exp + b_exp - 254 - phase_exponent(phase))
+        });
+        let terms = group(&terms.iter().map(|&(m, e)| (m, e - phase_exponent(phase))).collect::<Vec<_>>());
         let old = u32::from(old) << 16;
         for (acc, places, bits) in [(Acc::Bf16, 10, 8), (Acc::Fp32, 23, 24)] {
-            let mut rows = [[old; COLUMNS]; ROWS];
-            by_element(Element::Add, (&x, &y), less, acc, &mut rows);
-            prop_assert_eq!(rows[5], [total(&[group(&terms)], old, places, bits); COLUMNS]);
-            let negated = whole(b ^ 0x8000);
-            let mut differences = [[old; COLUMNS]; ROWS];
-            by_element(Element::Subtract, (&x, &negated), less, acc, &mut differences);
-            prop_assert_eq!(differences, rows);
+            let result = |what, b: u16, old: Option<u32>| elements(what, (a, b), phase, acc, old);
+            prop_assert_eq!(result(Element::Add, b, Some(old)), total(&[terms], old, places, bits));
+            prop_assert_eq!(result(Element::Subtract, b ^ 0x8000, Some(old)), total(&[terms], old, places, bits));
+            prop_assert_eq!(result(Element::Add, b, None), total(&[terms], 0, places, bits));
+            prop_assert_eq!(result(Element::Multiply, b, Some(old)), total(&[product], old, places, bits));
         }
     }
+}
+
+/// What an element-wise instruction makes of two numbers and what Dst holds, or else of them alone.
+fn elements(what: Element, (a, b): (u16, u16), phase: u32, acc: Acc, old: Option<u32>) -> u32 {
+    let taken = Taken { broadcast_row: true, broadcast_column: false, add: old.is_some() };
+    let (a, b) = ([[src_of_bf16(a); COLUMNS]; 8], [[src_of_bf16(b); COLUMNS]]);
+    let of = Elements { what, taken, a: &a, b: &b, style: Style::Bf16, phase };
+    // Without it, what is there does not matter.
+    let (high, low) =
+        if acc == Acc::Fp32 { halves::<Fp32>(old.unwrap_or(7)) } else { halves::<Bf16>(old.unwrap_or(7)) };
+    let (mut high, mut low) = ([high; 8], [low; 8]);
+    add_elements(of, acc, &mut high, if acc == Acc::Fp32 { &mut low } else { &mut [] });
+    let rows = high.iter().zip(&low);
+    let bits = rows.map(|(high, low)| if acc == Acc::Fp32 { bits::<Fp32>(high, low) } else { bits::<Bf16>(high, low) });
+    let bits: Vec<_> = bits.flatten().collect();
+    assert_eq!(bits, vec![bits[0]; bits.len()]);
+    bits[0]
 }
 
 /// Products of a column of SrcA and a row of SrcB, added twice to zero in Dst, as ttsim has them:
@@ -245,9 +279,9 @@ fn groups_below_the_exponents_of_dst_are_zero() {
         (group(3 << POINT, -15), least, least),
         (group(3 << POINT, -14), -least, 2.0 * least),
     ] {
-        assert_eq!(combine::<10, 11, 1>(&[group], &bits(old)), bits(sum), "{group:?} and {old}");
+        assert_eq!(combine::<Fp16, 1>(&[group], &bits(old)), bits(sum), "{group:?} and {old}");
     }
     // BF16 and FP32 still have it.
-    assert_eq!(combine::<10, 8, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
-    assert_eq!(combine::<23, 24, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
+    assert_eq!(combine::<Bf16, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
+    assert_eq!(combine::<Fp32, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
 }
