@@ -83,7 +83,7 @@ impl<T> Decoded<T> {
 
 /// `N` rows of `rows` from `first` on; they begin again after the last one.
 #[inline]
-fn take<const N: usize>(rows: &[Row], first: usize) -> [Row; N] {
+pub(super) fn take<const N: usize>(rows: &[Row], first: usize) -> [Row; N] {
     match rows[first..].first_chunk() {
         Some(taken) => *taken,
         None => std::array::from_fn(|i| rows[(first + i) % ROWS]),
