@@ -9,6 +9,7 @@ use super::held::DstRows;
 use super::narrow::multiply_bf16;
 use super::setup::Modes;
 use super::sum::{Group, add_by_chance, add_up, multiply};
+use super::wide::multiply_fp32;
 use super::{Matrix, Operands};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
@@ -148,6 +149,7 @@ impl Matrix {
         let less = phase_exponent(phase);
         on.dst.on_rows(rows, modes.acc, |high, low| match modes.acc {
             Acc::Bf16 if step != 0 => multiply_bf16(a, b, less, high),
+            Acc::Fp32 if step != 0 => multiply_fp32(a, b, less, high, low),
             acc => multiply((a, b), (step, less), acc, high, low),
         })
     }

@@ -19,6 +19,7 @@ mod setup;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use super::config::{Config, Refusal};
 use super::counters::Rwc;

@@ -18,8 +18,9 @@ use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
 /// Largest exponents of a sum, with their bias, between which f32 has `1.5 * 2^23` of the last
-/// place of the sum, and all that its scale cannot hold rounds to zero.
-const SUMMABLE: [u8; 2] = [27, 227];
+/// place of the sum, and all that its scale cannot hold rounds to zero, as do the sums of what
+/// counts as nothing.
+const SUMMABLE: [u8; 2] = [40, 227];
 
 /// Adds the products of SrcA and the first rows of SrcB to rows of Dst, four or eight. `false`: they
 /// are left as they are because numbers of f32 do not suffice.
@@ -38,19 +39,15 @@ pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, dst: &mut [
 /// Four rows: the exponents of a quarter of the last places of both groups, and the largest
 /// exponents of the sums, with their bias.
 #[derive(Clone, Copy)]
-struct Places {
-    quarters: [[u8; QUAD]; 2],
-    largest: [u8; QUAD],
+pub(super) struct Places {
+    pub(super) quarters: [[u8; QUAD]; 2],
+    pub(super) largest: [u8; QUAD],
 }
 
 #[inline(always)]
 pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
-    let mut places = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
-    let mut outside = [0; QUAD];
-    for (quad, (dst, places)) in dst.as_chunks().0.iter().zip(&mut places).enumerate() {
-        find_places((a, b), (quad, less), dst, places, &mut outside);
-    }
-    if !are_tame(a, b) || outside != [0; QUAD] {
+    let (places, outside) = find_places((a, b), less, dst);
+    if !are_tame(a, b) || outside {
         return false;
     }
     // The exponent of a group's last place in Dst less that in f32.
@@ -65,33 +62,33 @@ pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32,
     true
 }
 
-/// The places of four rows. Where f32 does not suffice, `outside` becomes other than zero.
+/// The places of rows of BF16, or of the high halves of rows of FP32, four at a time. `true`: f32
+/// does not suffice.
 #[inline(always)]
-fn find_places(
-    (a, b): (&Factors, &Multipliers),
-    (quad, less): (usize, i32),
-    dst: &[Row16; 4],
-    places: &mut Places,
-    outside: &mut [u8; QUAD],
-) {
-    let (first, second) = (distances::<0>(a, b, quad), distances::<1>(a, b, quad));
-    let mut old = [0; QUAD];
-    for (old, row) in old.as_chunks_mut().0.iter_mut().zip(dst) {
-        let old: &mut [u8; COLUMNS] = old;
-        for j in 0..COLUMNS {
-            old[j] = row[j] as u8;
-        }
-    }
+pub(super) fn find_places((a, b): (&Factors, &Multipliers), less: i32, dst: &[Row16]) -> ([Places; 2], bool) {
+    let mut places = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
+    let mut outside = [0; QUAD];
     // From how far an exponent lies behind to the exponent.
     let nearest = (NEAREST + BIAS - less) as u8;
-    for i in 0..QUAD {
-        let largest = nearest.saturating_sub(first[i].min(second[i])).max(old[i]);
-        // Where there is nothing to add up, any will do.
-        places.largest[i] = largest.max(SUMMABLE[0]);
-        let unfit = (largest > SUMMABLE[1]) | (largest < SUMMABLE[0]) & (largest != 0);
-        outside[i] |= u8::from(is_outside(first[i]) | is_outside(second[i]) | unfit);
+    for (quad, (dst, places)) in dst.as_chunks::<4>().0.iter().zip(&mut places).enumerate() {
+        let (first, second) = (distances::<0>(a, b, quad), distances::<1>(a, b, quad));
+        let mut old = [0; QUAD];
+        for (old, row) in old.as_chunks_mut().0.iter_mut().zip(dst) {
+            let old: &mut [u8; COLUMNS] = old;
+            for j in 0..COLUMNS {
+                old[j] = row[j] as u8;
+            }
+        }
+        for i in 0..QUAD {
+            let largest = nearest.saturating_sub(first[i].min(second[i])).max(old[i]);
+            // Where there is nothing to add up, any will do.
+            places.largest[i] = largest.max(SUMMABLE[0]);
+            let unfit = (largest > SUMMABLE[1]) | (largest < SUMMABLE[0]) & (largest != 0);
+            outside[i] |= u8::from(is_outside(first[i]) | is_outside(second[i]) | unfit);
+        }
+        places.quarters = [quarters(&first), quarters(&second)];
     }
-    places.quarters = [quarters(&first), quarters(&second)];
+    (places, outside != [0; QUAD])
 }
 
 /// The sum of a group, a little larger, so that ties round up; the excess is less than half of the

@@ -3,6 +3,7 @@
 use super::super::element::{Element, Elements, Taken, add_elements};
 use super::super::format::{Style, decode, part_a, part_b, phase_exponent};
 use super::super::narrow::{self, multiply_bf16};
+use super::super::wide::{self, multiply_fp32};
 use super::*;
 use crate::tensix::number::{bf16_of_dst, dst_of_bf16, src_of_bf16};
 use proptest::prelude::*;
@@ -135,9 +136,11 @@ fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> V
     } else {
         assert_eq!(rows, before, "left as they are");
     }
-    if !wide {
-        results.extend(narrow_ones(&factors, &multipliers, less, old));
-    }
+    results.extend(if wide {
+        wide_ones(&factors, &multipliers, less, old)
+    } else {
+        narrow_ones(&factors, &multipliers, less, old)
+    });
     results
 }
 
@@ -174,16 +177,44 @@ fn narrow_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
     vec![u32::from(bf16_of_dst(narrow[0][5][11])) << 16]
 }
 
-fn any_number(spread: u16) -> impl Strategy<Value = u16> {
+/// The same in rows of 32 bits, by their ways, if numbers of f64 suffice.
+fn wide_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
+    let (high, low) = halves::<Fp32>(old);
+    let before = ([high; ROWS], [low; ROWS]);
+    let mut wide = [before; 3];
+    let [chosen, fused, plain] = &mut wide;
+    let done = [
+        multiply_fp32(a, b, less, &mut chosen.0, &mut chosen.1),
+        wide::multiply::<true>((a, b), less, &mut fused.0, &mut fused.1),
+        wide::multiply::<false>((a, b), less, &mut plain.0, &mut plain.1),
+    ];
+    assert_eq!(done, [done[0]; 3]);
+    assert_eq!(wide, [wide[0]; 3]);
+    if !done[0] {
+        assert_eq!(wide[0], before, "left as they are");
+        return Vec::new();
+    }
+    vec![bits::<Fp32>(&wide[0].0[6], &wide[0].1[6])[9]]
+}
+
+/// Numbers near 1.0, or smaller: near powers of two of which a product is hardly a number.
+fn any_number(middle: u16, spread: u16) -> impl Strategy<Value = u16> {
+    let range = middle.saturating_sub(64 * spread)..(middle + 64 * spread).min(0x7FFF);
     prop_oneof![
-        8 => (any::<bool>(), 0x3F80 - 64 * spread..0x3F80 + 64 * spread).prop_map(|(s, x)| u16::from(s) << 15 | x),
+        8 => (any::<bool>(), range).prop_map(|(s, x)| u16::from(s) << 15 | x),
         1 => any::<u16>(),
         1 => Just(0u16),
     ]
 }
 
 fn any_row() -> impl Strategy<Value = [u16; 16]> {
-    prop_oneof![1u16..4, 4u16..40, Just(200)].prop_flat_map(|spread| prop::array::uniform16(any_number(spread)))
+    let middle = prop_oneof![4 => Just(0x3F80u16), 1 => 0x1000u16..0x3F80];
+    let spread = prop_oneof![1u16..4, 4u16..40, Just(200)];
+    (middle, spread).prop_flat_map(|(middle, spread)| prop::array::uniform16(any_number(middle, spread)))
+}
+
+fn any_old() -> impl Strategy<Value = u16> {
+    prop_oneof![any_number(0x3F80, 20), any_number(0x800, 40)]
 }
 
 proptest! {
@@ -194,7 +225,7 @@ proptest! {
         b in any_row(),
         phase in 0u32..4,
         old in any::<u32>(),
-        near in any_number(20),
+        near in any_old(),
         wide in any::<bool>(),
     ) {
         let low = if wide { old >> 16 } else { 0 };
@@ -206,9 +237,9 @@ proptest! {
 
     #[test]
     fn sums_are_what_the_description_says(
-        a in any_number(40),
-        b in any_number(40),
-        old in any_number(40),
+        a in any_number(0x3F80, 40),
+        b in any_number(0x3F80, 40),
+        old in any_number(0x3F80, 40),
         phase in 0u32..4,
     ) {
         let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127)).collect();
