@@ -141,7 +141,10 @@ impl Matrix {
         let [a, b] = &on.src.0;
         let (style, phase) = (modes.style, at.phase);
         let from = |src: &Src, row: usize, low| From { version: src.version(), row: row as u16, style, low };
-        let faces = self.faces.get_or_insert_default();
+        let faces = match &mut self.faces {
+            Some(faces) => faces,
+            none => none.insert(no_faces()),
+        };
         let from_a = from(a, at.a, phase & 1 != 0);
         let a = faces.a[at.a / FACE].of(a, from_a, |to, rows| to.set(rows, style, part_a(phase)));
         let from_b = from(b, at.b, phase & 2 != 0);
@@ -153,6 +156,13 @@ impl Matrix {
             acc => multiply((a, b), (step, less), acc, high, low),
         })
     }
+}
+
+/// Apart, because it takes much of the stack.
+#[cold]
+#[inline(never)]
+fn no_faces() -> Box<Faces> {
+    Box::default()
 }
 
 /// A product, where f32 does not suffice or sums are rounded by chance; `add` adds a row's groups.

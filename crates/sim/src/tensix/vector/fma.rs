@@ -6,6 +6,9 @@
 //! even. A product that overflows by itself is infinite, one that underflows is zero. Every NaN is
 //! 0x7FC00000.
 
+// Loops over lanes of several arrays vectorise only with a counter.
+#![expect(clippy::needless_range_loop)]
+
 use super::{LANES, LReg, SIGN};
 use multiversion::multiversion;
 
@@ -23,25 +26,32 @@ const SUM_BITS: i32 = 27;
 const ROUNDS_UP_TO_NORMAL: u32 = 0x7FF_FFF8;
 
 /// `a * b + c` in each lane.
+#[inline]
 pub(super) fn fma_lanes(a: &LReg, b: &LReg, c: &LReg) -> LReg {
-    let (mut out, mut rare) = ([0; LANES], [0; LANES]);
-    if common_lanes(a, b, c, &mut out, &mut rare) {
-        for lane in (0..LANES).filter(|&lane| rare[lane] != 0) {
-            out[lane] = fma(a[lane], b[lane], c[lane]);
+    fma_signed((a, 0), b, (c, 0))
+}
+
+/// The same with signs of `a` and of `c` changed where these have bits.
+pub(super) fn fma_signed((a, sign_a): (&LReg, u32), b: &LReg, (c, sign_c): (&LReg, u32)) -> LReg {
+    let mut out = [0; LANES];
+    if common_lanes((a, sign_a), b, (c, sign_c), &mut out) {
+        for lane in 0..LANES {
+            out[lane] = fma(a[lane] ^ sign_a, b[lane], c[lane] ^ sign_c);
         }
     }
     out
 }
 
-/// `a * b + c` in most lanes; in those that are `rare`, of which it returns whether there are any,
-/// the value means nothing.
+/// `a * b + c` in the common case; `true`: some lanes are others, and their values mean nothing.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
-fn common_lanes(a: &LReg, b: &LReg, c: &LReg, out: &mut LReg, rare: &mut LReg) -> bool {
+fn common_lanes((a, sign_a): (&LReg, u32), b: &LReg, (c, sign_c): (&LReg, u32), out: &mut LReg) -> bool {
+    let mut rare = 0;
     for lane in 0..LANES {
-        let (value, is_rare) = common(a[lane], b[lane], c[lane]);
-        (out[lane], rare[lane]) = (value, u32::from(is_rare));
+        let (value, is_rare) = common(a[lane] ^ sign_a, b[lane], c[lane] ^ sign_c);
+        out[lane] = value;
+        rare |= u32::from(is_rare);
     }
-    *rare != [0; LANES]
+    rare != 0
 }
 
 #[inline(always)]
