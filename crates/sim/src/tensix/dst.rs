@@ -156,6 +156,14 @@ impl Dst {
         self.valid[at / 64] |= 1 << (at % 64);
     }
 
+    /// Clears `count` rows of the storage from `at` on, or else they hold again what they held;
+    /// both are multiples of 64.
+    pub(super) fn clear_part(&mut self, at: usize, count: usize, revert: bool) {
+        for rows in self.valid.iter_mut().skip(at / 64).take(count / 64) {
+            *rows = if revert { u64::MAX } else { 0 };
+        }
+    }
+
     /// What was cleared holds again what it held.
     pub(super) fn revert_clear(&mut self) {
         self.valid = [u64::MAX; ROWS / 64];

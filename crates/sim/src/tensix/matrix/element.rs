@@ -3,12 +3,17 @@
 //! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are
 //! added up is in `sum.rs`.
 
+// Loops over columns of several arrays vectorise only with a counter.
+#![expect(clippy::needless_range_loop)]
+
 use super::Operands;
 use super::arithmetic::{BLOCK, Place, int_masks};
 use super::format::{Acc, Ints, Reading, Style, WHOLE, decode_int, decode_row, part_a, part_b, phase_exponent};
 use super::held::{Bf16, DstRows, Fp16, Fp32, Held, bits_of_row, put_row};
+use super::narrow::SUMMABLE;
 use super::setup::Modes;
-use super::sum::{Group, add_by_chance, combine};
+use super::sum::{BIAS, Group, POINT, add_by_chance, combine};
+use super::wide::sum_of;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, Row16, Row32};
 use crate::tensix::number::SRC_SIGN;
@@ -91,8 +96,56 @@ pub(super) fn add_elements(of: Elements<'_>, acc: Acc, high: &mut [Row16], low: 
 fn add_to<H: Held, const MULTIPLIES: bool>(of: Elements<'_>, high: &mut [Row16], low: &mut [Row16]) {
     for (i, high) in high.iter_mut().enumerate() {
         let Some(group) = of.row::<MULTIPLIES>(i) else { break };
-        let old = if of.taken.add { bits_of_row::<H>(high, low.get(i)) } else { [0; COLUMNS] };
-        put_row::<H>(&combine::<H, 1>(&[group], &old), high, low.get_mut(i));
+        let low = low.get_mut(i);
+        if !of.taken.add {
+            *high = [0; COLUMNS];
+        }
+        // Exponents with their bias, and the largest ones of the sums.
+        let (mut exps, mut largest, mut outside) = ([0; COLUMNS], [0; COLUMNS], false);
+        for j in 0..COLUMNS {
+            exps[j] = (group.exps[j] + BIAS).max(0);
+            let exp = exps[j].max(i32::from(high[j] & 0xFF));
+            outside |= (exp > SUMMABLE[1].into()) | (exp < SUMMABLE[0].into()) & (exp != 0);
+            // Where there is nothing to add up, any will do.
+            largest[j] = exp.max(SUMMABLE[0].into());
+        }
+        match low {
+            None if H::BITS == Bf16::BITS && !outside => add_narrow(&group.ints, &exps, &largest, high),
+            Some(low) if H::WIDE && !outside => {
+                if !of.taken.add {
+                    *low = [0; COLUMNS];
+                }
+                add_wide(&group.ints, &exps, &largest, high, low);
+            }
+            low => {
+                let old = if of.taken.add { bits_of_row::<H>(high, low.as_deref()) } else { [0; COLUMNS] };
+                put_row::<H>(&combine::<H, 1>(&[group], &old), high, low);
+            }
+        }
+    }
+}
+
+/// Adds a group's sums to a row of BF16, as `narrow.rs` does.
+#[inline(always)]
+fn add_narrow(ints: &Ints, exps: &Ints, largest: &Ints, high: &mut Row16) {
+    for j in 0..COLUMNS {
+        let power = |exp: i32| exp.max(0).cast_unsigned() << 23;
+        let sum = (ints[j] as f32 + 0.25) * f32::from_bits(power(exps[j] - POINT));
+        let magic = f32::from_bits(power(largest[j] + 23 - POINT) | 0x40_0000);
+        let old = f32::from_bits(Bf16::bits(high[j], 0)) * (1.0 + 1.0 / 8192.0);
+        let sum = magic + old + sum - magic;
+        high[j] = Bf16::high(sum.to_bits().wrapping_add(0x8000));
+    }
+}
+
+/// Adds a group's sums to a row of FP32, as `wide.rs` does.
+#[inline(always)]
+fn add_wide(ints: &Ints, exps: &Ints, largest: &Ints, high: &mut Row16, low: &mut Row16) {
+    for j in 0..COLUMNS {
+        let sum = f64::from(ints[j] as f32 * f32::from_bits((exps[j] - POINT).max(0).cast_unsigned() << 23));
+        let old = f32::from_bits(Fp32::bits(high[j], low[j]));
+        let bits = sum_of(largest[j], old, [sum]);
+        (high[j], low[j]) = (Fp32::high(bits), bits as u16);
     }
 }
 

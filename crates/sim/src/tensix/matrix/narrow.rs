@@ -20,7 +20,7 @@ use multiversion::target::target_cfg_f;
 /// Largest exponents of a sum, with their bias, between which f32 has `1.5 * 2^23` of the last
 /// place of the sum, and all that its scale cannot hold rounds to zero, as do the sums of what
 /// counts as nothing.
-const SUMMABLE: [u8; 2] = [40, 227];
+pub(super) const SUMMABLE: [u8; 2] = [40, 227];
 
 /// Adds the products of SrcA and the first rows of SrcB to rows of Dst, four or eight. `false`: they
 /// are left as they are because numbers of f32 do not suffice.

@@ -213,6 +213,10 @@ fn any_row() -> impl Strategy<Value = [u16; 16]> {
     (middle, spread).prop_flat_map(|(middle, spread)| prop::array::uniform16(any_number(middle, spread)))
 }
 
+fn any_operand() -> impl Strategy<Value = u16> {
+    prop_oneof![any_number(0x3F80, 40), any_number(0x1800, 80)]
+}
+
 fn any_old() -> impl Strategy<Value = u16> {
     prop_oneof![any_number(0x3F80, 20), any_number(0x800, 40)]
 }
@@ -237,9 +241,9 @@ proptest! {
 
     #[test]
     fn sums_are_what_the_description_says(
-        a in any_number(0x3F80, 40),
-        b in any_number(0x3F80, 40),
-        old in any_number(0x3F80, 40),
+        a in any_operand(),
+        b in any_operand(),
+        old in any_old(),
         phase in 0u32..4,
     ) {
         let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127)).collect();

@@ -49,20 +49,29 @@ pub(super) fn multiply<const FMA: bool>(
         let second = sums::<FMA, 1>(a, b, row, &places.quarters[1]);
         let largest: &[u8; COLUMNS] = &places.largest.as_chunks().0[row % 4];
         for j in 0..COLUMNS {
-            // The number's exponent goes from the last place to 52 places before it, or behind.
-            let place = |further: i32| (i32::from(largest[j]) + WIDE_BIAS - BIAS - Fp32::PLACES + further) as u64;
-            let magic = f64::from_bits(place(WIDE_BITS) << WIDE_BITS | 1 << (WIDE_BITS - 1));
-            // Less than what lies between a group and the next tie, unless it rounds to zero.
-            let excess = f64::from_bits(place(-30) << WIDE_BITS);
-            // Ties away from zero, as in `narrow.rs`.
-            let old = f64::from(f32::from_bits(Fp32::bits(high[j], low[j])));
-            let old = old * (1.0 + 1.0 / f64::from(1 << 28));
-            let [first, second] = [&first, &second].map(|of| f64::from(of.sums[j] - of.magic[j]) * scale + excess);
-            let sum = magic + old + first + second - magic;
-            // A sum has less than 31 bits: the same away from its ties.
-            let bits = ((sum * (1.0 + 1.0 / 4_294_967_296.0)) as f32).to_bits();
+            let [first, second] = [&first, &second].map(|of| f64::from(of.sums[j] - of.magic[j]) * scale);
+            let old = f32::from_bits(Fp32::bits(high[j], low[j]));
+            let bits = sum_of(largest[j].into(), old, [first, second]);
             (high[j], low[j]) = (Fp32::high(bits), bits as u16);
         }
     }
     true
+}
+
+/// Bits of f32 of the sum of what Dst holds and of groups, if its `largest` exponent, with the bias
+/// of f32, is summable.
+#[inline(always)]
+pub(super) fn sum_of<const N: usize>(largest: i32, old: f32, groups: [f64; N]) -> u32 {
+    // The exponent goes from that of the last place to 52 places before it, or behind.
+    let place = |further: i32| (largest + WIDE_BIAS - BIAS - Fp32::PLACES + further) as u64;
+    let magic = f64::from_bits(place(WIDE_BITS) << WIDE_BITS | 1 << (WIDE_BITS - 1));
+    // Ties up: less than what lies between a group and the next tie, unless it rounds to zero.
+    let excess = f64::from_bits(place(-30) << WIDE_BITS);
+    // Ties away from zero, as in `narrow.rs`.
+    let mut sum = magic + f64::from(old) * (1.0 + 1.0 / f64::from(1 << 28));
+    for group in groups {
+        sum += group + excess;
+    }
+    // A sum has less than 31 bits: the same away from its ties.
+    (((sum - magic) * (1.0 + 1.0 / 4_294_967_296.0)) as f32).to_bits()
 }
