@@ -3,9 +3,6 @@
 //! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are
 //! added up is in `sum.rs`.
 
-// Loops over columns of several arrays vectorise only with a counter.
-#![expect(clippy::needless_range_loop)]
-
 use super::Operands;
 use super::arithmetic::{BLOCK, Place, int_masks};
 use super::format::{Acc, Ints, Reading, Style, WHOLE, decode_int, decode_row, part_a, part_b, phase_exponent};

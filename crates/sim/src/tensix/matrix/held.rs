@@ -1,8 +1,5 @@
 //! What Dst holds, as bits of f32, and the rows of it that arithmetic works on.
 
-// Loops over columns of several arrays vectorise only with a counter.
-#![expect(clippy::needless_range_loop)]
-
 use super::format::{Acc, Ints};
 use crate::tensix::dst::{BLOCK, COLUMNS, Dst, Row16, Row32, RowMap};
 use crate::tensix::number::{dst_of_fp16, fp16_of_dst};
@@ -180,20 +177,23 @@ impl Dst {
 
     /// Lets `work` change rows of Dst as bits of f32: what is rare.
     pub(super) fn on_bits<R>(&mut self, rows: DstRows, acc: Acc, work: impl FnOnce(&mut [Row32]) -> R) -> R {
-        let (read, put): (fn(&Row16, Option<&Row16>) -> Row32, fn(&Row32, &mut Row16, Option<&mut Row16>)) = match acc {
-            Acc::Bf16 => (bits_of_row::<Bf16>, put_row::<Bf16>),
-            Acc::Fp16 => (bits_of_row::<Fp16>, put_row::<Fp16>),
-            Acc::Fp32 | Acc::Int32 => (bits_of_row::<Fp32>, put_row::<Fp32>),
-        };
+        match acc {
+            Acc::Bf16 => self.on_bits_of::<Bf16, R>(rows, acc, work),
+            Acc::Fp16 => self.on_bits_of::<Fp16, R>(rows, acc, work),
+            Acc::Fp32 | Acc::Int32 => self.on_bits_of::<Fp32, R>(rows, acc, work),
+        }
+    }
+
+    fn on_bits_of<H: Held, R>(&mut self, rows: DstRows, acc: Acc, work: impl FnOnce(&mut [Row32]) -> R) -> R {
         self.on_copies(rows, acc, |high, low| {
             let mut bits = [[0; COLUMNS]; BLOCK];
             let bits = &mut bits[..high.len()];
             for (i, bits) in bits.iter_mut().enumerate() {
-                *bits = read(&high[i], low.get(i));
+                *bits = bits_of_row::<H>(&high[i], low.get(i));
             }
             let done = work(bits);
             for (i, bits) in bits.iter().enumerate() {
-                put(bits, &mut high[i], low.get_mut(i));
+                put_row::<H>(bits, &mut high[i], low.get_mut(i));
             }
             done
         })

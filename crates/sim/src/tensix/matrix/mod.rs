@@ -223,8 +223,6 @@ impl Matrix {
         let phase = (self.rwcs[on.thread].fidelity() + self.setup.phase_base) & 3;
         let mut at = Place { a: a & 0x38, b: b & 0x38, dst, phase };
         let taken = |broadcast_row, broadcast_column, add| Taken { broadcast_row, broadcast_column, add };
-        let row = |base: usize, offset: u32, mask: usize| (base + offset as usize) & mask & (src::ROWS - 1);
-        let many = |is_many: bool, rows: usize| if is_many { (rows, !(rows - 1)) } else { (1, usize::MAX) };
         self.last_a = at.a;
         match insn {
             MatrixOp::Mvmul(i) if i.broadcast_src_b_row() => {
@@ -253,6 +251,21 @@ impl Matrix {
                 let taken = taken(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
                 on.element_wise(at, Element::Subtract, (self.setup.modes(on)?, taken), &mut self.generators)?;
             }
+            _ => self.move_rows(on, insn, (a, b, dst))?,
+        }
+        Ok(())
+    }
+
+    /// Moves from and to Dst, and `MOVB2A`; as [`Self::compute_or_move`].
+    fn move_rows(
+        &mut self,
+        on: &mut Operands<'_>,
+        insn: MatrixOp,
+        (a, b, dst): (usize, usize, usize),
+    ) -> Result<(), Refusal> {
+        let row = |base: usize, offset: u32, mask: usize| (base + offset as usize) & mask & (src::ROWS - 1);
+        let many = |is_many: bool, rows: usize| if is_many { (rows, !(rows - 1)) } else { (1, usize::MAX) };
+        match insn {
             MatrixOp::Mova2d(i) => {
                 let (rows, mask) = many(i.move_8_rows(), 8);
                 self.last_a = row(a, i.src_row(), mask);

@@ -2,9 +2,6 @@
 //!
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/GMPOOL.md.
 
-// Loops over columns of several arrays vectorise only with a counter.
-#![expect(clippy::needless_range_loop)]
-
 use super::Operands;
 use super::arithmetic::{Place, take};
 use super::format::{Acc, Style};

@@ -9,7 +9,7 @@ use crate::tensix::src::A;
 use tilework_abi::tensix::cfg;
 
 /// What the configuration says to a thread's instructions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Setup {
     /// Of the configuration, and the thread.
     of: Option<(u64, usize)>,
@@ -37,12 +37,6 @@ pub(super) struct Modes {
     pub(super) flushes: bool,
     /// Sums are rounded by chance.
     pub(super) by_chance: bool,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self { of: None, dst_base: 0, phase_base: 0, kept: 0, one_bank: false, modes: None }
-    }
 }
 
 impl Setup {

@@ -3,9 +3,6 @@
 //! As in `narrow.rs`: the groups and what Dst holds are added to `1.5 * 2^52` of the last place of
 //! the sum, which rounds each of them.
 
-// Loops over columns of several arrays vectorise only with a counter.
-#![expect(clippy::needless_range_loop)]
-
 use super::factors::{Factors, Multipliers, are_tame, sums};
 use super::held::{Fp32, Held};
 use super::narrow::find_places;

@@ -6,9 +6,6 @@
 //! even. A product that overflows by itself is infinite, one that underflows is zero. Every NaN is
 //! 0x7FC00000.
 
-// Loops over lanes of several arrays vectorise only with a counter.
-#![expect(clippy::needless_range_loop)]
-
 use super::{LANES, LReg, SIGN};
 use multiversion::multiversion;
 
