@@ -156,6 +156,14 @@ impl Dst {
         self.valid[at / 64] |= 1 << (at % 64);
     }
 
+    /// Clears `count` rows of the storage from `at` on, or else they hold again what they held;
+    /// both are multiples of 64.
+    pub(super) fn clear_part(&mut self, at: usize, count: usize, revert: bool) {
+        for rows in self.valid.iter_mut().skip(at / 64).take(count / 64) {
+            *rows = if revert { u64::MAX } else { 0 };
+        }
+    }
+
     /// What was cleared holds again what it held.
     pub(super) fn revert_clear(&mut self) {
         self.valid = [u64::MAX; ROWS / 64];
@@ -174,19 +182,45 @@ impl Dst {
         self.valid[at / 64] |= 1 << (at % 64);
     }
 
-    /// `Dst16b[row]` and the seven rows after it, if `row` is the first of a block, which may
-    /// hold anything that was cleared, and a bit for each row that was not. They all hold
+    /// `count` rows of the storage from `at` on, within a block, hold something then: zeros if they
+    /// were cleared.
+    #[inline]
+    fn hold_something(&mut self, at: usize, count: usize, halves: &[usize]) {
+        let mask = ((1 << count) - 1) << (at % 64);
+        let cleared = !self.valid[at / 64] & mask;
+        if cleared != 0 {
+            for at in (at..at + count).filter(|at| cleared >> (at % 64) & 1 != 0) {
+                halves.iter().for_each(|half| self.bits[at + half] = [0; COLUMNS]);
+            }
+            self.valid[at / 64] |= mask;
+        }
+    }
+
+    /// `Dst16b[row]` and the rows after it, `count` in all, if they lie in one block. They all hold
     /// something then.
     #[inline]
-    pub(super) fn block16(&mut self, map: RowMap, row: usize) -> Option<(&mut [Row16; BLOCK], u8)> {
-        if !row.is_multiple_of(BLOCK) {
+    pub(super) fn narrow_rows(&mut self, map: RowMap, row: usize, count: usize) -> Option<&mut [Row16]> {
+        if row % BLOCK + count > BLOCK {
             return None;
         }
         // Mappings do not touch rows within a block.
         let at = map.row16(row);
-        let valid = (self.valid[at / 64] >> (at % 64)) as u8;
-        self.valid[at / 64] |= 0xFF << (at % 64);
-        self.bits[at..].first_chunk_mut().map(|block| (block, valid))
+        self.hold_something(at, count, &[0]);
+        self.bits.get_mut(at..at + count)
+    }
+
+    /// The high and the low halves of `Dst32b[row]` and the rows after it, `count` in all, if they
+    /// lie in one block. They all hold something then.
+    #[inline]
+    pub(super) fn wide_rows(&mut self, map: RowMap, row: usize, count: usize) -> Option<(&mut [Row16], &mut [Row16])> {
+        // A mapping that swizzles does touch rows within a block.
+        if map.swizzle || row % BLOCK + count > BLOCK {
+            return None;
+        }
+        let at = map.row32(row);
+        self.hold_something(at, count, &[0, LOW_HALF]);
+        let (high, low) = self.bits.get_mut(at..at + LOW_HALF + count)?.split_at_mut(LOW_HALF);
+        Some((&mut high[..count], low))
     }
 
     /// `Dst16b[row]`.
@@ -201,13 +235,42 @@ impl Dst {
         self.write_at(map.row16(row), data);
     }
 
-    /// Changes a part of `Dst16b[row]`. The rest of a cleared row is again what it was before: so
-    /// found on another simulator, not documented.
+    /// `Dst16b[row]` and the three rows after it, if `row` is a multiple of four and none of them was
+    /// cleared.
     #[inline]
-    pub(super) fn update16(&mut self, map: RowMap, row: usize, change: impl FnOnce(&mut Row16)) {
+    pub(super) fn narrow_quad(&self, map: RowMap, row: usize) -> Option<&[Row16; 4]> {
+        // Mappings do not touch rows within four.
         let at = map.row16(row);
-        change(&mut self.bits[at]);
-        self.valid[at / 64] |= 1 << (at % 64);
+        if self.valid[at / 64] >> (at % 64) & 0xF != 0xF { None } else { self.bits[at..].first_chunk() }
+    }
+
+    /// The same of `Dst32b`: high and low halves.
+    #[inline]
+    pub(super) fn wide_quad(&self, map: RowMap, row: usize) -> Option<[&[Row16; 4]; 2]> {
+        let at = map.row32(row);
+        if self.valid[at / 64] >> (at % 64) & 0xF != 0xF {
+            return None;
+        }
+        Some([self.bits[at..].first_chunk()?, self.bits[at + LOW_HALF..].first_chunk()?])
+    }
+
+    /// `Dst16b[row]` and the three rows after it, to change parts of those of `rows`, a bit each;
+    /// `row` is a multiple of four. The rest of a cleared row is again what it was before: so found
+    /// on another simulator, not documented.
+    #[inline]
+    pub(super) fn narrow_quad_mut(&mut self, map: RowMap, row: usize, rows: u64) -> Option<&mut [Row16; 4]> {
+        let at = map.row16(row);
+        self.valid[at / 64] |= rows << (at % 64);
+        self.bits[at..].first_chunk_mut()
+    }
+
+    /// The same of `Dst32b`: high and low halves.
+    #[inline]
+    pub(super) fn wide_quad_mut(&mut self, map: RowMap, row: usize, rows: u64) -> Option<[&mut [Row16; 4]; 2]> {
+        let at = map.row32(row);
+        self.valid[at / 64] |= rows << (at % 64);
+        let (before, low) = self.bits.split_at_mut(at + LOW_HALF);
+        Some([before[at..].first_chunk_mut()?, low.first_chunk_mut()?])
     }
 
     /// The high and the low halves of `Dst32b[row]`.
@@ -242,15 +305,6 @@ impl Dst {
     pub(super) fn write32(&mut self, map: RowMap, row: usize, data: Row32) {
         self.write_halves(map, row, [each(data, |datum| (datum >> 16) as u16), each(data, |datum| datum as u16)]);
     }
-
-    /// Changes a part of `Dst32b[row]`, high and low halves; as [`Self::update16`].
-    #[inline]
-    pub(super) fn update32(&mut self, map: RowMap, row: usize, change: impl FnOnce(&mut Row16, &mut Row16)) {
-        let at = map.row32(row);
-        let (before, low) = self.bits.split_at_mut(at + LOW_HALF);
-        change(&mut before[at], &mut low[0]);
-        self.valid[at / 64] |= 1 << (at % 64);
-    }
 }
 
 #[cfg(test)]
@@ -276,20 +330,52 @@ mod tests {
         d.write16(PLAIN, 700, [8; 16]);
         assert_eq!(d.read16(PLAIN, 700), [8; 16]);
         d.clear(700);
-        d.update16(PLAIN, 700, |row| row[3] = 9);
+        assert!(d.narrow_quad(PLAIN, 700).is_none());
+        let part = |d: &mut Dst, rows| d.narrow_quad_mut(PLAIN, 700, rows).map(|rows| rows[0][3] = 9);
+        part(&mut d, 0b1110);
+        assert!(!d.is_valid(700));
+        part(&mut d, 1);
         assert_eq!((d.read16(PLAIN, 700)[2..5].to_vec(), d.is_valid(700)), (vec![8, 9, 8], true));
         d.write32(PLAIN, 9, [0x1234_5678; 16]);
-        d.update32(PLAIN, 9, |high, low| (high[1], low[2]) = (0xABCD, 0xEF01));
+        let change = |d: &mut Dst, f: fn(&mut Row16, &mut Row16)| {
+            let [high, low] = d.wide_quad_mut(PLAIN, 8, 0b10).expect("four rows");
+            f(&mut high[1], &mut low[1]);
+        };
+        change(&mut d, |high, low| (high[1], low[2]) = (0xABCD, 0xEF01));
         assert_eq!(d.read32(PLAIN, 9)[..4], [0x1234_5678, 0xABCD_5678, 0x1234_EF01, 0x1234_5678]);
         d.clear(PLAIN.row32(9));
         assert_eq!(d.read32(PLAIN, 9), [0; 16]);
-        d.update32(PLAIN, 9, |_, low| low[0] = 5);
+        assert!(d.wide_quad(PLAIN, 8).is_none());
+        change(&mut d, |_, low| low[0] = 5);
+        assert_eq!(d.wide_quad(PLAIN, 8).map(|[high, low]| (high[1][1], low[1][0])), Some((0xABCD, 5)));
         assert_eq!(d.read32(PLAIN, 9)[..2], [0x1234_0005, 0xABCD_5678]);
         d.write16(PLAIN, 700, [8; 16]);
         for revert in [Dst::revert_clear, |d: &mut Dst| d.revert_clear_of(700)] {
             d.clear(700);
             revert(&mut d);
             assert_eq!(d.read16(PLAIN, 700), [8; 16]);
+        }
+    }
+
+    #[test]
+    fn rows_side_by_side_hold_something() {
+        let mut d = Dst::default();
+        let swizzled = RowMap { remap: false, swizzle: true };
+        assert!(d.narrow_rows(PLAIN, 6, 3).is_none() && d.wide_rows(PLAIN, 6, 3).is_none());
+        assert!(d.wide_rows(swizzled, 0, 8).is_none());
+        (16..24).for_each(|row| d.write16(PLAIN, row, [row as u16; 16]));
+        d.clear(17);
+        let rows = d.narrow_rows(PLAIN, 16, 4).map(|rows| rows.iter().map(|row| row[3]).collect::<Vec<_>>());
+        assert_eq!(rows, Some(vec![16, 0, 18, 19]));
+        assert!(d.is_valid(17));
+        let remapped = RowMap { remap: true, swizzle: false };
+        for map in [PLAIN, remapped] {
+            (200..208).for_each(|row| d.write32(map, row, [(row << 16 | 5) as u32; 16]));
+            d.clear(map.row32(201));
+            let (high, low) = d.wide_rows(map, 200, 3).expect("side by side");
+            let of = |rows: &[Row16]| rows.iter().map(|row| row[15]).collect::<Vec<_>>();
+            assert_eq!((of(high), of(low)), (vec![200, 0, 202], vec![5, 0, 5]));
+            assert_eq!(d.read32(map, 203), [203 << 16 | 5; 16]);
         }
     }
 

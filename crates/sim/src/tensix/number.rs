@@ -77,14 +77,14 @@ pub(super) fn fp32_of_dst(x: u32) -> u32 {
 
 /// The datum of Dst that has the sign, the high seven bits of the mantissa and the exponent of a
 /// datum of Src: BF16 (`RemoveLowMantissa` of MOVA2D.md).
-#[inline]
+#[inline(always)]
 pub(super) fn dst_of_src_8_bit_exponent(x: u32) -> u16 {
     (x >> 3 & 0xFF00 | x & 0xFF) as u16
 }
 
 /// The datum of Dst that has the sign, the mantissa and the low five bits of the exponent of a
 /// datum of Src: FP16 (`RemoveHighExponent` of MOVA2D.md).
-#[inline]
+#[inline(always)]
 pub(super) fn dst_of_src_5_bit_exponent(x: u32) -> u16 {
     (x >> 3 & 0xFFE0 | x & 0x1F) as u16
 }

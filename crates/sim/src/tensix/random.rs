@@ -21,8 +21,6 @@ pub(super) enum Owner {
 /// How many of them there are.
 pub(super) const OWNERS: usize = 3;
 
-/// The bits of a state whose parity comes in at the top.
-const TAPS: u32 = 0x8020_0003;
 /// Numbers that are drawn from a seed before it is used.
 const SEED_STEPS: u32 = 34;
 
@@ -32,9 +30,11 @@ const SEED_STEPS: u32 = 34;
 const BITS: u32 = 23;
 
 /// The state after `state`.
-#[inline]
+#[inline(always)]
 pub(super) fn next(state: u32) -> u32 {
-    ((state & TAPS).count_ones() + 1) << 31 | state >> 1
+    // The taps are bits 0, 1, 21 and 31.
+    let parity = state ^ state >> 1 ^ state >> 21 ^ state >> 31;
+    (parity + 1) << 31 | state >> 1
 }
 
 /// The states of `N` generators after `seed`. What each of them gets is not documented; as found on

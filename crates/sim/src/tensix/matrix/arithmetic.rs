@@ -1,27 +1,26 @@
-//! Matrix products and element-wise arithmetic: `MVMUL`, `DOTPV`, `GAPOOL`, `ELWMUL`, `ELWADD`,
-//! `ELWSUB`.
+//! Matrix products: `MVMUL`, `DOTPV`, `GAPOOL`.
 //!
 //! Follows the instructions' pages in WormholeB0/TensixTile/TensixCoprocessor; how numbers are
 //! added up is in `sum.rs`.
 
-use super::format::{
-    Acc, DstRows, Ints, Numbers, Part, Style, WHOLE, decode, decode_int, part_a, part_b, phase_exponent,
-};
+use super::factors::{Factors, Multipliers};
+use super::format::{Acc, Ints, Style, decode, decode_int, part_a, part_b, phase_exponent};
+use super::held::DstRows;
 use super::narrow::multiply_bf16;
-pub(super) use super::sum::Element;
-use super::sum::{Factors, Group, Multipliers, add_by_chance, add_up, by_element, by_element_and_chance, multiply};
+use super::setup::Modes;
+use super::sum::{Group, add_by_chance, add_up, multiply};
+use super::wide::multiply_fp32;
 use super::{Matrix, Operands};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
-use crate::tensix::dst::{COLUMNS, Row32, RowMap};
-use crate::tensix::random::Generators;
+use crate::tensix::dst::{COLUMNS, Row32};
 use crate::tensix::src::{A, B, ROWS, Row, Src};
 use tilework_abi::tensix::cfg;
 
 /// Rows of SrcA that a matrix product takes.
 const FACE: usize = 16;
-/// Rows of an element-wise instruction.
-const BLOCK: usize = 8;
+/// Rows of SrcB that instructions take.
+pub(super) const BLOCK: usize = 8;
 
 /// Where an instruction works.
 #[derive(Clone, Copy)]
@@ -43,14 +42,6 @@ pub(super) enum Product {
     Broadcast,
 }
 
-/// How an element-wise instruction takes SrcB, and whether it adds to Dst.
-#[derive(Clone, Copy)]
-pub(super) struct ElementModes {
-    pub(super) broadcast_row: bool,
-    pub(super) broadcast_column: bool,
-    pub(super) add: bool,
-}
-
 /// Decoded faces of SrcA and blocks of SrcB. Instructions that follow each other multiply by the
 /// same ones; what was decoded is kept with what it was decoded from.
 #[derive(Clone, Debug, Default)]
@@ -63,49 +54,51 @@ pub(super) struct Faces {
 struct Decoded<T> {
     from: Option<From>,
     to: T,
-    /// There are data with a mantissa and no exponent.
-    denormals: bool,
 }
 
-/// Rows of a bank from `row` on, as they were at `version` of Src.
+/// Rows of a bank from `row` on, as they were at `version` of Src, and how they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct From {
     version: u64,
-    row: usize,
+    row: u16,
     style: Style,
-    part: Part,
+    /// The second part of the mantissa.
+    low: bool,
 }
 
 impl<T> Decoded<T> {
-    /// `N` rows of `src`, decoded.
+    /// `N` rows of `src`, decoded by `set`.
     #[inline]
-    fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &Numbers<N>)) -> &Self {
+    fn of<const N: usize>(&mut self, src: &Src, from: From, set: impl FnOnce(&mut T, &[Row; N])) -> &T {
         if self.from != Some(from) {
-            let (rows, mut copy) = (src.rows(), [[0; COLUMNS]; N]);
-            let rows = rows[from.row..].first_chunk().unwrap_or_else(|| {
-                copy = take(rows, from.row);
-                &copy
-            });
-            set(&mut self.to, &decode(rows, from.style, from.part));
-            let is_denormal = |x: &u32| (x & 0xFF == 0) & (x & 0x3_FF00 != 0);
-            self.denormals = rows.as_flattened().iter().fold(false, |any, x| any | is_denormal(x));
+            let row = usize::from(from.row);
+            match src.rows()[row..].first_chunk() {
+                Some(rows) => set(&mut self.to, rows),
+                None => set(&mut self.to, &take(src.rows(), row)),
+            }
             self.from = Some(from);
         }
-        self
+        &self.to
     }
 }
 
 /// `N` rows of `rows` from `first` on; they begin again after the last one.
 #[inline]
-fn take<const N: usize>(rows: &[Row], first: usize) -> [Row; N] {
+pub(super) fn take<const N: usize>(rows: &[Row], first: usize) -> [Row; N] {
     match rows[first..].first_chunk() {
         Some(taken) => *taken,
         None => std::array::from_fn(|i| rows[(first + i) % ROWS]),
     }
 }
 
+/// Whether any of the eight rows from `first` on has a datum with a mantissa and no exponent.
+fn have_denormals(rows: &[Row], first: usize) -> bool {
+    let rows: [Row; BLOCK] = take(rows, first);
+    rows.as_flattened().iter().fold(false, |any, x| any | (x & 0xFF == 0) & (x & 0x3_FF00 != 0))
+}
+
 /// What of integer "8" is multiplied in a fidelity phase (MVMUL.md).
-fn int_masks(phase: u32) -> [u32; 2] {
+pub(super) fn int_masks(phase: u32) -> [u32; 2] {
     let a = if phase & 1 != 0 { 0x4_1FFF } else { 0x4_E0FF };
     let b = if phase & 2 != 0 { 0x4_0FFF } else { 0x7_F0FF };
     [a, b]
@@ -114,109 +107,88 @@ fn int_masks(phase: u32) -> [u32; 2] {
 impl Matrix {
     /// `MVMUL`, `DOTPV`, `GAPOOL`.
     pub(super) fn product(&mut self, on: &mut Operands<'_>, at: Place, shape: Product) -> Result<(), Refusal> {
-        let (style, acc) = on.arithmetic()?;
-        let map = RowMap::of(on.config);
-        let rows = match shape {
-            Product::Eight => Rows { count: 8, step: 1, stride: 1 },
-            Product::Four => Rows { count: 4, step: 1, stride: 1 },
-            Product::Broadcast => Rows { count: 4, step: 0, stride: 2 },
+        let modes = self.setup.modes(on)?;
+        let (count, step, stride) = match shape {
+            Product::Eight => (8, 1, 1),
+            Product::Four => (4, 1, 1),
+            Product::Broadcast => (4, 0, 2),
         };
-        self.product_of(on, (map, at), style, acc, rows)
-    }
-
-    fn product_of(
-        &mut self,
-        on: &mut Operands<'_>,
-        (map, at): (RowMap, Place),
-        style: Style,
-        acc: Acc,
-        rows: Rows,
-    ) -> Result<(), Refusal> {
-        if style == Style::Int8 {
-            let sums = multiply_ints(on, at);
-            for i in 0..rows.count {
-                on.accumulate_ints((map, at.dst + i * rows.stride), true, &sums[i * rows.step]);
+        let rows = DstRows { map: modes.map, first: at.dst, stride, count };
+        if modes.style == Style::Int8 {
+            let sums = multiply_ints(on, at, modes.flushes);
+            for i in 0..count {
+                on.dst.accumulate_ints((rows.map, at.dst + i * stride), true, &sums[i * step]);
             }
             return Ok(());
         }
-        let flushes = on.flushes();
-        let [a, b] = &on.src.0;
-        let from = |src: &Src, row, part| From { version: src.version(), row, style, part };
-        let faces = self.faces.get_or_insert_default();
-        let factors = faces.a[at.a / FACE].of(a, from(a, at.a, part_a(at.phase)), Factors::set);
-        let decoded = &mut faces.b[at.b / BLOCK];
-        let b = decoded.of(b, from(b, at.b, part_b(at.phase)), Multipliers::set);
-        if !flushes && b.denormals {
+        if !modes.flushes && have_denormals(on.src.0[B].rows(), at.b) {
             // The documents do not say what the chip does with them then (MVMUL.md).
             return Err((FaultClass::MissingSpecification, "denormals of SrcB that are not flushed"));
         }
-        let b = &b.to;
-        let by_chance = on.rounds_by_chance(acc);
-        let is_plain = acc == Acc::Bf16 && (rows.count, rows.stride) == (BLOCK, 1) && !by_chance;
-        let block = if is_plain { on.dst.block16(map, at.dst) } else { None };
-        let less = phase_exponent(at.phase);
-        let left = block.map(|(dst, valid)| multiply_bf16(&factors.to, b, less, valid, dst));
-        if left == Some(0) {
-            return Ok(());
-        }
-        let mut dst = [[0; COLUMNS]; BLOCK];
-        let dst = &mut dst[..rows.count];
-        let of_dst = DstRows { map, first: at.dst, stride: rows.stride };
-        on.dst_bits(of_dst, acc, dst);
-        if by_chance {
-            let generators = &mut self.generators;
-            multiply_exactly(on, at, style, rows.step, u8::MAX, dst, |groups, dst| {
+        if modes.by_chance {
+            let (acc, generators) = (modes.acc, &mut self.generators);
+            multiply_exactly(on, at, modes, (rows, step), |groups, dst| {
                 add_by_chance(groups, acc, dst, &generators.draw());
             });
-        } else {
-            let left = left.unwrap_or_else(|| multiply(&factors.to, b, rows.step, less, acc, dst));
-            if left != 0 {
-                multiply_exactly(on, at, style, rows.step, left, dst, |groups, dst| {
-                    add_up(std::slice::from_ref(groups), acc, std::slice::from_mut(dst));
-                });
-            }
+        } else if !self.multiply(on, at, modes, (rows, step)) {
+            multiply_exactly(on, at, modes, (rows, step), |groups, dst| add_up(groups, modes.acc, dst));
         }
-        on.store(of_dst, acc, dst);
         Ok(())
+    }
+
+    /// A product in numbers of f32, unless these do not suffice.
+    fn multiply(&mut self, on: &mut Operands<'_>, at: Place, modes: Modes, (rows, step): (DstRows, usize)) -> bool {
+        let [a, b] = &on.src.0;
+        let (style, phase) = (modes.style, at.phase);
+        let from = |src: &Src, row: usize, low| From { version: src.version(), row: row as u16, style, low };
+        let faces = match &mut self.faces {
+            Some(faces) => faces,
+            none => none.insert(no_faces()),
+        };
+        let from_a = from(a, at.a, phase & 1 != 0);
+        let a = faces.a[at.a / FACE].of(a, from_a, |to, rows| to.set(rows, style, part_a(phase)));
+        let from_b = from(b, at.b, phase & 2 != 0);
+        let b = faces.b[at.b / BLOCK].of(b, from_b, |to, rows| to.set(rows, style, part_b(phase)));
+        let less = phase_exponent(phase);
+        on.dst.on_rows(rows, modes.acc, |high, low| match modes.acc {
+            Acc::Bf16 if step != 0 => multiply_bf16(a, b, less, high),
+            Acc::Fp32 if step != 0 => multiply_fp32(a, b, less, high, low),
+            acc => multiply((a, b), (step, less), acc, high, low),
+        })
     }
 }
 
-/// Which rows a product has.
-#[derive(Clone, Copy)]
-struct Rows {
-    /// Of the result.
-    count: usize,
-    /// How far apart rows of SrcB are.
-    step: usize,
-    /// How far apart rows of Dst are.
-    stride: usize,
+/// Apart, because it takes much of the stack.
+#[cold]
+#[inline(never)]
+fn no_faces() -> Box<Faces> {
+    Box::default()
 }
 
-/// The rows `left` of a product, where f32 does not suffice or sums are rounded by chance; `add`
-/// adds a row's groups.
+/// A product, where f32 does not suffice or sums are rounded by chance; `add` adds a row's groups.
 #[cold]
 fn multiply_exactly(
-    on: &Operands<'_>,
+    on: &mut Operands<'_>,
     at: Place,
-    style: Style,
-    step: usize,
-    left: u8,
-    dst: &mut [Row32],
+    Modes { style, acc, .. }: Modes,
+    (rows, step): (DstRows, usize),
     mut add: impl FnMut(&[Group; 2], &mut Row32),
 ) {
     let a = decode::<FACE>(&take(on.src.0[A].rows(), at.a), style, part_a(at.phase));
     let b = decode::<BLOCK>(&take(on.src.0[B].rows(), at.b), style, part_b(at.phase));
-    for (i, dst) in dst.iter_mut().enumerate().filter(|(i, _)| left >> i & 1 != 0) {
-        let b = (&b.ints[i * step], &b.exps[i * step]);
-        let groups = [0, FACE / 2].map(|first| Group::of_eight(&a, b, first, phase_exponent(at.phase)));
-        add(&groups, dst);
-    }
+    on.dst.on_bits(rows, acc, |dst| {
+        for (i, dst) in dst.iter_mut().enumerate() {
+            let b = (&b.ints[i * step], &b.exps[i * step]);
+            let groups = [0, FACE / 2].map(|first| Group::of_eight(&a, b, first, phase_exponent(at.phase)));
+            add(&groups, dst);
+        }
+    });
 }
 
-fn multiply_ints(on: &Operands<'_>, at: Place) -> [Ints; BLOCK] {
+fn multiply_ints(on: &Operands<'_>, at: Place, flush: bool) -> [Ints; BLOCK] {
     let a: [Row; FACE] = take(on.src.0[A].rows(), at.a);
     let b: [Row; BLOCK] = take(on.src.0[B].rows(), at.b);
-    let ([mask_a, mask_b], flush) = (int_masks(at.phase), on.flushes());
+    let [mask_a, mask_b] = int_masks(at.phase);
     let a = a.map(|row| decode_int(&row, mask_a, true));
     b.map(|row| {
         let mut sums = [0; COLUMNS];
@@ -231,67 +203,5 @@ impl Operands<'_> {
     /// Whether a datum of SrcB without an exponent is zero.
     pub(super) fn flushes(&self) -> bool {
         !self.is_set(cfg::ALU_ACC_CTRL_ZERO_FLAG_DISABLED_SRC)
-    }
-
-    /// `ELWMUL`, `ELWADD`, `ELWSUB`.
-    pub(super) fn element_wise(
-        &mut self,
-        at: Place,
-        what: Element,
-        modes: ElementModes,
-        generators: &mut Generators,
-    ) -> Result<(), Refusal> {
-        let (style, acc) = self.arithmetic()?;
-        let map = RowMap::of(self.config);
-        let rows: [Row; BLOCK] = take(self.src.0[A].rows(), at.a);
-        let others: [Row; BLOCK] = self.block_of_b(at.b, modes);
-        if style == Style::Int8 {
-            let masks = if what == Element::Multiply { int_masks(at.phase) } else { [u32::MAX; 2] };
-            let flush = self.flushes();
-            for (i, (a, b)) in rows.iter().zip(&others).enumerate() {
-                let (a, b) = (decode_int(a, masks[0], true), decode_int(b, masks[1], flush));
-                let result = std::array::from_fn(|j| what.of_ints(a[j], b[j]));
-                self.accumulate_ints((map, at.dst + i), modes.add, &result);
-            }
-            return Ok(());
-        }
-        let parts = match what {
-            Element::Multiply => (part_a(at.phase), part_b(at.phase)),
-            _ => (WHOLE, WHOLE),
-        };
-        let (a, b) = (decode(&rows, style, parts.0), decode(&others, style, parts.1));
-        let less = phase_exponent(at.phase);
-        let of_dst = DstRows { map, first: at.dst, stride: 1 };
-        let mut dst = [[0; COLUMNS]; BLOCK];
-        if modes.add {
-            self.dst_bits(of_dst, acc, &mut dst);
-        }
-        if self.rounds_by_chance(acc) {
-            by_element_and_chance(what, (&a, &b), less, acc, &mut dst, generators);
-        } else {
-            by_element(what, (&a, &b), less, acc, &mut dst);
-        }
-        self.store(of_dst, acc, &dst);
-        Ok(())
-    }
-
-    /// The block of SrcB of an element-wise instruction.
-    fn block_of_b(&self, row: usize, modes: ElementModes) -> [Row; BLOCK] {
-        let rows = self.src.0[B].rows();
-        let mut block = if modes.broadcast_row { [rows[row]; BLOCK] } else { take(rows, row) };
-        if modes.broadcast_column {
-            block.iter_mut().for_each(|row| *row = [row[0]; COLUMNS]);
-        }
-        block
-    }
-}
-
-impl Element {
-    fn of_ints(self, a: i32, b: i32) -> i32 {
-        match self {
-            Self::Multiply => a * b,
-            Self::Add => a + b,
-            Self::Subtract => a - b,
-        }
     }
 }

@@ -43,8 +43,8 @@ impl Matrix {
                     (0..BLOCK).for_each(|i| set(on, row(i)));
                 }
             }
-            2 => (0..HALF).for_each(|i| set(on, (at & 1) * HALF + i)),
-            _ => (0..ROWS).for_each(|row| set(on, row)),
+            2 => on.dst.clear_part((at & 1) * HALF, HALF, insn.revert()),
+            _ => on.dst.clear_part(0, ROWS, insn.revert()),
         }
         if insn.mode() < 2 {
             self.rwcs[on.thread].apply(on.config, on.thread, insn.addr_mod());

@@ -8,10 +8,9 @@
 use super::Operands;
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
-use crate::tensix::dst::{COLUMNS, Row16, Row32, RowMap, each};
-use crate::tensix::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, fp16_of_dst, src_of_bf16, src_of_fp16};
+use crate::tensix::dst::COLUMNS;
+use crate::tensix::number::{bf16_of_dst, fp16_of_dst, src_of_bf16, src_of_fp16};
 use crate::tensix::src::{A, Row};
-use multiversion::multiversion;
 use tilework_abi::tensix::cfg;
 
 /// A row of integers.
@@ -107,6 +106,38 @@ pub(super) struct Part {
     up: u32,
 }
 
+/// How an instruction reads data of Src that are floating-point numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    exp_mask: u32,
+    /// What exponents lack to a bias of 127.
+    bias: u32,
+    part: Part,
+}
+
+impl Reading {
+    #[inline(always)]
+    pub(super) fn of(style: Style, part: Part) -> Self {
+        match style {
+            // Data of BF16 have zeros where those of TF32 have their last three bits. An operand
+            // of TF32 counts in full beside one of BF16: as found on ttsim, another simulator,
+            // not documented.
+            Style::Bf16 | Style::Tf32 => Self { exp_mask: 0xFF, bias: 0, part },
+            Style::Fp16 | Style::Int8 => Self { exp_mask: 0x1F, bias: 127 - 15, part },
+        }
+    }
+
+    /// The part of the mantissa that counts, with its sign, and the exponent with a bias of 127: as
+    /// any other if it is all ones (FloatBitPatterns.md). Both are zero without an exponent.
+    #[inline(always)]
+    pub(super) fn number(self, x: u32) -> (i32, u32) {
+        let int = (((1 << 10 | x >> 8 & 0x3FF) >> self.part.shift & self.part.mask) << self.part.up).cast_signed();
+        let int = if x >> 18 & 1 != 0 { -int } else { int };
+        let exp = (x & self.exp_mask) + self.bias;
+        if x & self.exp_mask == 0 { (0, 0) } else { (int, exp) }
+    }
+}
+
 /// All of them, as sums take them.
 pub(super) const WHOLE: Part = Part { shift: 0, mask: 0x7FF, up: 0 };
 
@@ -135,33 +166,22 @@ pub(super) struct Numbers<const N: usize> {
     pub(super) exps: [Ints; N],
 }
 
-/// Decodes rows of Src that hold floating-point numbers. What has no exponent is zero, and an
-/// exponent of all ones is like any other (FloatBitPatterns.md).
-pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) -> Numbers<N> {
-    let mut numbers = Numbers { ints: [[0; COLUMNS]; N], exps: [[0; COLUMNS]; N] };
-    decode_rows(rows, style, part, &mut numbers.ints, &mut numbers.exps);
-    numbers
+/// Decodes a row of Src that holds floating-point numbers, whose signs change if `sign` is that of
+/// a datum: integers and exponents. What has no exponent is zero.
+#[inline(always)]
+pub(super) fn decode_row(row: &Row, reading: Reading, sign: u32) -> (Ints, Ints) {
+    let (mut ints, mut exps) = ([0; COLUMNS], [0; COLUMNS]);
+    for j in 0..COLUMNS {
+        let (int, exp) = reading.number(row[j] ^ sign);
+        (ints[j], exps[j]) = (int, if exp == 0 { NO_EXPONENT } else { exp.cast_signed() });
+    }
+    (ints, exps)
 }
 
-#[multiversion(targets("x86_64+avx2"))]
-fn decode_rows(rows: &[Row], style: Style, part: Part, ints: &mut [Ints], exps: &mut [Ints]) {
-    let (exp_mask, bias) = match style {
-        // Data of BF16 have zeros where those of TF32 have their last three bits. An operand
-        // of TF32 counts in full beside one of BF16: as found on ttsim, another simulator,
-        // not documented.
-        Style::Bf16 | Style::Tf32 => (0xFF, 0),
-        // From a bias of 15.
-        Style::Fp16 | Style::Int8 => (0x1F, 112),
-    };
-    for ((row, ints), exps) in rows.iter().zip(ints).zip(exps) {
-        for j in 0..COLUMNS {
-            let x = row[j];
-            let int = (((1 << 10 | x >> 8 & 0x3FF) >> part.shift & part.mask) << part.up).cast_signed();
-            let int = if x & exp_mask == 0 { 0 } else { int };
-            ints[j] = if x >> 18 & 1 != 0 { -int } else { int };
-            exps[j] = if x & exp_mask == 0 { NO_EXPONENT } else { (x & exp_mask).cast_signed() + bias };
-        }
-    }
+/// Decodes rows.
+pub(super) fn decode<const N: usize>(rows: &[Row; N], style: Style, part: Part) -> Numbers<N> {
+    let rows = rows.each_ref().map(|row| decode_row(row, Reading::of(style, part), 0));
+    Numbers { ints: rows.map(|row| row.0), exps: rows.map(|row| row.1) }
 }
 
 /// Decodes a row of Src that holds integer "8", of whose bits the instruction takes those of
@@ -172,112 +192,6 @@ pub(super) fn decode_int(row: &Row, mask: u32, flush: bool) -> Ints {
         let magnitude = if flush && x & 0xFF == 0 { 0 } else { (x >> 8 & 0x3FF).cast_signed() };
         if x >> 18 & 1 != 0 { -magnitude } else { magnitude }
     })
-}
-
-/// FP16 of a result that has no more than eleven bits. What is too large has all bits set but the
-/// sign, and what is too small is zero (FloatBitPatterns.md).
-#[inline]
-fn fp16_of_bits(bits: u32) -> u16 {
-    let (sign, magnitude) = ((bits >> 16 & 0x8000) as u16, bits >> 13 & 0x3_FFFF);
-    // The exponent's bias goes from 127 to 15.
-    match magnitude {
-        0..0x1_C400 => 0,
-        0x1_C400..0x2_4000 => sign | (magnitude - (112 << 10)) as u16,
-        _ => sign | 0x7FFF,
-    }
-}
-
-/// The bits of f32 of FP16, of which an exponent of 31 is no exception.
-#[inline]
-fn bits_of_fp16(x: u16) -> u32 {
-    let x = u32::from(x);
-    if x & 0x7C00 == 0 { 0 } else { (x & 0x8000) << 16 | ((x & 0x7FFF) + (112 << 10)) << 13 }
-}
-
-/// Bits of f32 of data of Dst, whose low halves count if it holds 32 bits.
-#[multiversion(targets("x86_64+avx2"))]
-fn bits_of_rows(acc: Acc, halves: &[[Row16; 2]], bits: &mut [Row32]) {
-    for ([high, low], bits) in halves.iter().zip(bits) {
-        *bits = match acc {
-            Acc::Bf16 => each(*high, |x| u32::from(bf16_of_dst(x)) << 16),
-            Acc::Fp16 => each(*high, |x| bits_of_fp16(fp16_of_dst(x))),
-            Acc::Fp32 | Acc::Int32 => {
-                let mut row = each(*high, |x| u32::from(bf16_of_dst(x)) << 16);
-                row.iter_mut().zip(low).for_each(|(to, &low)| *to |= u32::from(low));
-                row
-            }
-        };
-    }
-}
-
-/// Data of Dst of bits of f32.
-#[multiversion(targets("x86_64+avx2"))]
-fn rows_of_bits(acc: Acc, bits: &[Row32], halves: &mut [[Row16; 2]]) {
-    for (bits, halves) in bits.iter().zip(halves) {
-        *halves = match acc {
-            Acc::Bf16 => [each(*bits, |x| dst_of_bf16((x >> 16) as u16)), [0; COLUMNS]],
-            Acc::Fp16 => [each(*bits, |x| dst_of_fp16(fp16_of_bits(x))), [0; COLUMNS]],
-            Acc::Fp32 | Acc::Int32 => [each(*bits, |x| dst_of_bf16((x >> 16) as u16)), each(*bits, |x| x as u16)],
-        };
-    }
-}
-
-/// Rows of Dst: the first, and how far apart they are.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DstRows {
-    pub(super) map: RowMap,
-    pub(super) first: usize,
-    pub(super) stride: usize,
-}
-
-/// The most rows that are read or written at once.
-const BLOCK: usize = 8;
-
-impl Operands<'_> {
-    /// Rows of Dst as bits of f32, as many as `bits` has, at most eight.
-    pub(super) fn dst_bits(&self, rows: DstRows, acc: Acc, bits: &mut [Row32]) {
-        let mut halves = [[[0; COLUMNS]; 2]; BLOCK];
-        let halves = &mut halves[..bits.len()];
-        for (i, halves) in halves.iter_mut().enumerate() {
-            let row = rows.first + i * rows.stride;
-            match acc {
-                Acc::Bf16 | Acc::Fp16 => halves[0] = self.dst.read16(rows.map, row),
-                Acc::Fp32 | Acc::Int32 => *halves = self.dst.read_halves(rows.map, row),
-            }
-        }
-        bits_of_rows(acc, halves, bits);
-    }
-
-    /// Writes bits of f32, at most eight rows, to rows of Dst.
-    pub(super) fn store(&mut self, rows: DstRows, acc: Acc, bits: &[Row32]) {
-        let mut halves = [[[0; COLUMNS]; 2]; BLOCK];
-        let halves = &mut halves[..bits.len()];
-        rows_of_bits(acc, bits, halves);
-        for (i, halves) in halves.iter().enumerate() {
-            let row = rows.first + i * rows.stride;
-            match acc {
-                Acc::Bf16 | Acc::Fp16 => self.dst.write16(rows.map, row, halves[0]),
-                Acc::Fp32 | Acc::Int32 => self.dst.write_halves(rows.map, row, *halves),
-            }
-        }
-    }
-
-    /// Adds integers to row `row` of Dst if `add`, and otherwise replaces it (`SaturateAddInt32`).
-    pub(super) fn accumulate_ints(&mut self, (map, row): (RowMap, usize), add: bool, sum: &Ints) {
-        let rows = DstRows { map, first: row, stride: 1 };
-        let mut old = [[0; COLUMNS]];
-        if add {
-            self.dst_bits(rows, Acc::Int32, &mut old);
-        }
-        let [old] = old;
-        let total: Row32 = std::array::from_fn(|i| {
-            let magnitude = (old[i] & 0x7FFF_FFFF).cast_signed();
-            let old = if old[i] >> 31 != 0 { -magnitude } else { magnitude };
-            let total = old.saturating_add(sum[i]).max(-i32::MAX);
-            total.unsigned_abs() | total.cast_unsigned() & 0x8000_0000
-        });
-        self.store(rows, Acc::Int32, &[total]);
-    }
 }
 
 /// `ShuffleBF16`: a datum of Src from a datum of Dst.

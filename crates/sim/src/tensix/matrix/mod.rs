@@ -5,16 +5,21 @@
 
 mod arithmetic;
 mod clear;
+mod element;
+mod factors;
 mod format;
 #[cfg(test)]
 mod format_tests;
+mod held;
 mod moves;
 mod narrow;
 mod pool;
 mod schedule;
+mod setup;
 mod sum;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use super::config::{Config, Refusal};
 use super::counters::Rwc;
@@ -22,10 +27,12 @@ use super::dst::{Dst, ROWS};
 use super::random::Generators;
 use super::src::{self, A, B, Sources};
 use crate::Cycle;
-use arithmetic::{Element, ElementModes, Faces, Place, Product};
+use arithmetic::{Faces, Place, Product};
+use element::{Element, Taken};
 use moves::{FromDst, ToDst};
 pub(super) use schedule::Needs;
 use schedule::Schedule;
+use setup::Setup;
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{MatrixOp, settings};
 
@@ -41,6 +48,9 @@ pub(super) struct Matrix {
     last_a: usize,
     /// Of stochastic rounding.
     generators: Generators,
+    setup: Setup,
+    /// What the last instruction that was looked at names.
+    named: Option<(MatrixOp, Named)>,
 }
 
 /// What an instruction of `thread` works on.
@@ -54,6 +64,7 @@ pub(super) struct Operands<'a> {
 }
 
 /// What an instruction names, before counters are added to it.
+#[derive(Clone, Copy, Debug)]
 struct Named {
     dst: u32,
     /// Bits of the row of Dst that count.
@@ -106,9 +117,16 @@ impl Named {
     }
 }
 
+impl Named {
+    /// Whether banks of SrcA or SrcB may change hands by the instruction.
+    fn gives_banks(self, insn: MatrixOp) -> bool {
+        self.flips != 0 || matches!(insn, MatrixOp::Cleardvalid(_))
+    }
+}
+
 /// Whether banks of SrcA or SrcB may change hands by an instruction.
 pub(super) fn gives_banks(insn: MatrixOp) -> bool {
-    Named::of(insn).flips != 0 || matches!(insn, MatrixOp::Cleardvalid(_))
+    Named::of(insn).gives_banks(insn)
 }
 
 impl Matrix {
@@ -123,8 +141,10 @@ impl Matrix {
     }
 
     /// What an instruction needs.
-    pub(super) fn needs(&self, on: &Operands<'_>, insn: MatrixOp) -> Needs {
+    pub(super) fn needs(&mut self, on: &Operands<'_>, insn: MatrixOp) -> Needs {
+        self.setup.refresh(on);
         let named = Named::of(insn);
+        self.named = Some((insn, named));
         Needs::of(insn, self.dst_row(on, named.dst) & named.dst_mask as usize)
     }
 
@@ -157,12 +177,12 @@ impl Matrix {
 
     /// Executes one instruction; returns whether banks may have changed hands.
     pub(super) fn execute(&mut self, on: &mut Operands<'_>, insn: MatrixOp) -> Result<bool, Refusal> {
-        if on.config.global(cfg::SRC_ACCESS_CFG_MATH_VIEW_SRCA_AS_ONE_BANK) != 0
-            || on.config.global(cfg::SRC_ACCESS_CFG_MATH_VIEW_SRCB_AS_ONE_BANK) != 0
-        {
-            return Err((crate::FaultClass::UnimplementedFunctionality, "SrcA or SrcB viewed as one bank"));
-        }
-        let named = Named::of(insn);
+        self.setup.refresh(on);
+        self.setup.check()?;
+        let named = match self.named {
+            Some((of, named)) if of == insn => named,
+            _ => Named::of(insn),
+        };
         let dst = self.dst_row(on, named.dst) & named.dst_mask as usize;
         let rwc = &mut self.rwcs[on.thread];
         match insn {
@@ -187,8 +207,10 @@ impl Matrix {
                 self.rwcs[on.thread].apply(on.config, on.thread, named.addr_mod);
             }
         }
-        on.release(named.flips);
-        Ok(gives_banks(insn))
+        if named.flips != 0 {
+            on.src.release(named.flips, self.setup.kept, true);
+        }
+        Ok(named.gives_banks(insn))
     }
 
     /// Instructions that work on Dst, and `MOVB2A`; `a`, `b`: counters of SrcA and SrcB.
@@ -198,11 +220,9 @@ impl Matrix {
         insn: MatrixOp,
         (a, b, dst): (usize, usize, usize),
     ) -> Result<(), Refusal> {
-        let phase = self.phase(on);
+        let phase = (self.rwcs[on.thread].fidelity() + self.setup.phase_base) & 3;
         let mut at = Place { a: a & 0x38, b: b & 0x38, dst, phase };
-        let modes = |broadcast_row, broadcast_column, add| ElementModes { broadcast_row, broadcast_column, add };
-        let row = |base: usize, offset: u32, mask: usize| (base + offset as usize) & mask & (src::ROWS - 1);
-        let many = |is_many: bool, rows: usize| if is_many { (rows, !(rows - 1)) } else { (1, usize::MAX) };
+        let taken = |broadcast_row, broadcast_column, add| Taken { broadcast_row, broadcast_column, add };
         self.last_a = at.a;
         match insn {
             MatrixOp::Mvmul(i) if i.broadcast_src_b_row() => {
@@ -218,19 +238,34 @@ impl Matrix {
             }
             MatrixOp::Elwmul(i) => {
                 at.b = b & broadcast_mask(i.broadcast_src_b_row());
-                let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), true);
-                on.element_wise(at, Element::Multiply, modes, &mut self.generators)?;
+                let taken = taken(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), true);
+                on.element_wise(at, Element::Multiply, (self.setup.modes(on)?, taken), &mut self.generators)?;
             }
             MatrixOp::Elwadd(i) => {
                 at.b = b & broadcast_mask(i.broadcast_src_b_row());
-                let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
-                on.element_wise(at, Element::Add, modes, &mut self.generators)?;
+                let taken = taken(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
+                on.element_wise(at, Element::Add, (self.setup.modes(on)?, taken), &mut self.generators)?;
             }
             MatrixOp::Elwsub(i) => {
                 at.b = b & broadcast_mask(i.broadcast_src_b_row());
-                let modes = modes(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
-                on.element_wise(at, Element::Subtract, modes, &mut self.generators)?;
+                let taken = taken(i.broadcast_src_b_row(), i.broadcast_src_b_col0(), i.add_dst());
+                on.element_wise(at, Element::Subtract, (self.setup.modes(on)?, taken), &mut self.generators)?;
             }
+            _ => self.move_rows(on, insn, (a, b, dst))?,
+        }
+        Ok(())
+    }
+
+    /// Moves from and to Dst, and `MOVB2A`; as [`Self::compute_or_move`].
+    fn move_rows(
+        &mut self,
+        on: &mut Operands<'_>,
+        insn: MatrixOp,
+        (a, b, dst): (usize, usize, usize),
+    ) -> Result<(), Refusal> {
+        let row = |base: usize, offset: u32, mask: usize| (base + offset as usize) & mask & (src::ROWS - 1);
+        let many = |is_many: bool, rows: usize| if is_many { (rows, !(rows - 1)) } else { (1, usize::MAX) };
+        match insn {
             MatrixOp::Mova2d(i) => {
                 let (rows, mask) = many(i.move_8_rows(), 8);
                 self.last_a = row(a, i.src_row(), mask);
@@ -274,10 +309,9 @@ impl Matrix {
         Ok(())
     }
 
-    /// The row of Dst that an instruction names by `offset`.
+    /// The row of Dst that an instruction names by `offset`; after [`Setup::refresh`].
     fn dst_row(&self, on: &Operands<'_>, offset: u32) -> usize {
-        let base = on.read(cfg::DEST_TARGET_REG_CFG_MATH_OFFSET) + on.read(cfg::DEST_REGW_BASE_BASE);
-        (offset + base + self.rwcs[on.thread].dst()) as usize % ROWS
+        (offset + self.setup.dst_base + self.rwcs[on.thread].dst()) as usize % ROWS
     }
 }
 
@@ -321,11 +355,5 @@ impl Operands<'_> {
     #[inline]
     fn is_set(&self, field: cfg::Field) -> bool {
         self.config.is_set(self.thread, field)
-    }
-    /// Turns to the other banks of `flips`, and gives these back unless the configuration keeps
-    /// them.
-    fn release(&mut self, flips: u32) {
-        let kept = self.read(cfg::CLR_DVALID_SRCA_DISABLE) | self.read(cfg::CLR_DVALID_SRCB_DISABLE) << 1;
-        self.src.release(flips, kept, true);
     }
 }

@@ -4,13 +4,17 @@
 //! SHIFTXA,SHIFTXB,TRNSPSRCB,ZEROSRC}.md. `MOVDBGB2D` is to `MOVB2D` what `MOVDBGA2D` is to
 //! `MOVA2D` (tt_llk_blackhole, `assembly.yaml`).
 
+// Loops over columns of several arrays vectorise only with a counter.
+#![expect(clippy::needless_range_loop)]
+
 use super::Operands;
 use super::format::{Style, TF32, src_of_dst_bf16, src_of_dst_fp16, style_of};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
-use crate::tensix::dst::{COLUMNS, RowMap};
+use crate::tensix::dst::{COLUMNS, Row16, RowMap};
 use crate::tensix::number::{dst_of_src_5_bit_exponent, dst_of_src_8_bit_exponent, src_of_tf32};
 use crate::tensix::src::{A, B, ROWS, Row};
+use multiversion::multiversion;
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::Zerosrc;
 
@@ -58,6 +62,47 @@ enum Written {
     Both,
 }
 
+/// How rows are moved to Dst.
+#[derive(Clone, Copy)]
+struct Moved {
+    written: Written,
+    wide_exponent: bool,
+    /// Data without an exponent become zero.
+    flush: bool,
+    broadcast_column: bool,
+}
+
+/// Moves rows, or one to all, to high and low halves of rows of Dst.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
+fn move_rows(rows: &[Row], how: Moved, high: &mut [Row16], low: &mut [Row16]) {
+    for (i, high) in high.iter_mut().enumerate() {
+        let Some(row) = rows.get(if rows.len() == 1 { 0 } else { i }) else { break };
+        let mut row = if how.broadcast_column { [row[0]; COLUMNS] } else { *row };
+        let mut narrow = [0; COLUMNS];
+        for j in 0..COLUMNS {
+            row[j] = if how.flush & (row[j] & 0xFF == 0) { 0 } else { row[j] };
+        }
+        for j in 0..COLUMNS {
+            let (wide_exponent, other) = (dst_of_src_8_bit_exponent(row[j]), dst_of_src_5_bit_exponent(row[j]));
+            narrow[j] = if how.wide_exponent { wide_exponent } else { other };
+        }
+        if !matches!(how.written, Written::Low) {
+            *high = narrow;
+        }
+        let Some(low) = low.get_mut(i) else { continue };
+        // The three bits of a mantissa that a high half does not have.
+        let (all, three) = match how.written {
+            Written::Narrow => (0, 0),
+            Written::Tf32 => (0, 7),
+            Written::Low => (u16::MAX, 0),
+            Written::Both => (u16::MAX, 7),
+        };
+        for j in 0..COLUMNS {
+            low[j] = narrow[j] & all | ((row[j] >> 8 & three) << 13) as u16;
+        }
+    }
+}
+
 const UNDEFINED: FaultClass = FaultClass::UndefinedBehavior;
 
 impl Operands<'_> {
@@ -101,6 +146,20 @@ impl Operands<'_> {
         let (written, wide_exponent) = self.written(what.from, what.low)?;
         let map = RowMap::of(self.config);
         let flush = self.flushes();
+        let rows = self.src.0[what.from].rows();
+        if self.blocked == 0
+            && let Some(rows) = rows.get(what.src..what.src + if what.broadcast_row { 1 } else { what.rows })
+        {
+            let to = match written {
+                Written::Narrow => self.dst.narrow_rows(map, what.dst, what.rows).map(|high| (high, &mut [][..])),
+                _ => self.dst.wide_rows(map, what.dst, what.rows),
+            };
+            if let Some((high, low)) = to {
+                let moved = Moved { written, wide_exponent, flush, broadcast_column: what.broadcast_column };
+                move_rows(rows, moved, high, low);
+                return Ok(());
+            }
+        }
         for i in 0..what.rows {
             let step = if what.broadcast_row { 0 } else { i };
             let mut row = self.src.0[what.from].rows()[(what.src + step) % ROWS];

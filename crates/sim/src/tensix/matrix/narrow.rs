@@ -1,127 +1,124 @@
 //! Matrix products into rows of BF16 in Dst, all in numbers of f32.
 //!
 //! What the result is says `sum.rs`; the numbers of ordinary programs allow a shorter way to it:
-//! sums that are multiples of a common place and have less than 24 bits are exact in f32.
+//! sums that are multiples of a common place and have less than 24 bits are exact in f32. As in
+//! `factors.rs`, the groups and what Dst holds are added to `1.5 * 2^23` of the last place, which
+//! rounds each of them.
 
 // Loops over columns of several arrays vectorise only with a counter.
 #![expect(clippy::needless_range_loop)]
 
-use super::format::{Ints, NO_EXPONENT};
-use super::sum::{BIAS, Factors, Multipliers, NOTHING, POINT, ROWS, ints_of_eight, largest_of_eight, least_exponent};
+use super::factors::{
+    Factors, Multipliers, NEAREST, QUAD, Sums, are_tame, distances, is_outside, mul_add, quarters, sums,
+};
+use super::held::{Bf16, Held};
+use super::sum::{BIAS, POINT};
 use crate::tensix::dst::{COLUMNS, Row16};
-use crate::tensix::number::{bf16_of_dst, dst_of_bf16};
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
-/// Largest exponents of a sum, without a bias, between which f32 has `1.5 * 2^23` of the last place
-/// of the sum, and all that its scale cannot hold rounds to zero.
-const SUMMABLE: [i16; 2] = [-100, 100];
-/// Bits of BF16.
-const BITS: u32 = 8;
-/// No exponent, here.
-const NONE: i16 = NO_EXPONENT as i16;
+/// Largest exponents of a sum, with their bias, between which f32 has `1.5 * 2^23` of the last
+/// place of the sum, and all that its scale cannot hold rounds to zero, as do the sums of what
+/// counts as nothing.
+pub(super) const SUMMABLE: [u8; 2] = [40, 227];
 
-/// Adds the products of SrcA and eight rows of SrcB to the rows `dst`, data of Dst; `valid` has a
-/// bit for each row that was not cleared. Returns the rows, one bit for each, that are left as they
-/// are because numbers of f32 do not suffice.
-#[multiversion(targets("x86_64+avx2+fma"))]
-pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, valid: u8, dst: &mut [Row16; ROWS]) -> u8 {
+/// Adds the products of SrcA and the first rows of SrcB to rows of Dst, four or eight. `false`: they
+/// are left as they are because numbers of f32 do not suffice.
+///
+/// Rows are a slice, and the loop over them has another end, so that it stays a loop of columns side
+/// by side: otherwise it is compiled to code that takes columns across rows.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
+pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
     if target_cfg_f!(target_feature = "fma") {
-        multiply::<true>(a, b, less, valid, dst)
+        multiply::<true>(a, b, less, dst)
     } else {
-        multiply::<false>(a, b, less, valid, dst)
+        multiply::<false>(a, b, less, dst)
     }
 }
 
+/// Four rows: the exponents of a quarter of the last places of both groups, and the largest
+/// exponents of the sums, with their bias.
+#[derive(Clone, Copy)]
+pub(super) struct Places {
+    pub(super) quarters: [[u8; QUAD]; 2],
+    pub(super) largest: [u8; QUAD],
+}
+
 #[inline(always)]
-pub(super) fn multiply<const FMA: bool>(
-    a: &Factors,
-    b: &Multipliers,
-    less: i32,
-    valid: u8,
-    dst: &mut [Row16; ROWS],
-) -> u8 {
-    let mut left = 0;
+pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
+    let (places, outside) = find_places((a, b), less, dst);
+    if !are_tame(a, b) || outside {
+        return false;
+    }
+    // The exponent of a group's last place in Dst less that in f32.
+    let scale = f32::from_bits((BIAS - POINT - less).cast_unsigned() << 23);
     for (row, dst) in dst.iter_mut().enumerate() {
-        if valid >> row & 1 == 0 {
-            *dst = [0; COLUMNS];
-        }
-        let is_done = a.tame && b.tame && multiply_row::<FMA>(a, b, row, less, dst);
-        left |= u8::from(!is_done) << row;
-    }
-    left
-}
-
-/// The sum of a group: integers, and exponents without a bias.
-struct Group {
-    ints: Ints,
-    exps: [i16; COLUMNS],
-}
-
-#[inline(always)]
-fn group<const FMA: bool, const HALF: usize>(
-    a: &Factors,
-    b: &Multipliers,
-    row: usize,
-    less: i32,
-    to: &mut Group,
-) -> bool {
-    if a.zero[HALF] || b.zero[row][HALF] {
-        return true;
-    }
-    let largest = largest_of_eight::<HALF>(a, b, row);
-    let less = 2 * BIAS as i16 + less as i16;
-    let least = least_exponent(BITS) as i16;
-    for j in 0..COLUMNS {
-        let exp = largest[j] - less;
-        // A group below the format's exponents counts as nothing.
-        to.exps[j] = if (largest[j] < NOTHING) | (exp < least) { NONE } else { exp };
-    }
-    ints_of_eight::<FMA, HALF>(a, b, row, &largest, &mut to.ints)
-}
-
-#[inline(always)]
-fn multiply_row<const FMA: bool>(a: &Factors, b: &Multipliers, row: usize, less: i32, dst: &mut Row16) -> bool {
-    let mut first = Group { ints: [0; COLUMNS], exps: [NONE; COLUMNS] };
-    let mut second = Group { ints: [0; COLUMNS], exps: [NONE; COLUMNS] };
-    if !group::<FMA, 0>(a, b, row, less, &mut first) || !group::<FMA, 1>(a, b, row, less, &mut second) {
-        return false;
-    }
-    let mut largest = [0i16; COLUMNS];
-    let mut outside = false;
-    for j in 0..COLUMNS {
-        let exp = (bf16_of_dst(dst[j]) >> 7 & 0xFF).cast_signed();
-        let exp = if exp == 0 { NONE } else { exp - BIAS as i16 };
-        let exp = exp.max(first.exps[j]).max(second.exps[j]);
-        outside |= (exp != NONE) & ((exp < SUMMABLE[0]) | (exp > SUMMABLE[1]));
-        // Where there is nothing to add up, any will do.
-        largest[j] = if exp == NONE { 0 } else { exp };
-    }
-    if outside {
-        return false;
-    }
-    let mut sums = [0.0f32; COLUMNS];
-    for j in 0..COLUMNS {
-        let magic = f32::from_bits((i32::from(largest[j]) + BIAS - POINT + 23).cast_unsigned() << 23 | 0x40_0000);
-        let old = bf16_of_dst(dst[j]);
-        let old = f32::from_bits(if old & 0x7F80 == 0 { 0 } else { u32::from(old) << 16 });
-        // Ties away from zero: the excess is less than what lies between a number and the next tie.
-        let old = old * (1.0 + 1.0 / 8192.0) + magic - magic;
-        let of_first = scaled(first.ints[j], first.exps[j]) + magic - magic;
-        let of_second = scaled(second.ints[j], second.exps[j]) + magic - magic;
-        sums[j] = of_first + of_second + old;
-    }
-    for j in 0..COLUMNS {
-        // To the bits of BF16, ties away from zero.
-        dst[j] = dst_of_bf16((sums[j].to_bits().wrapping_add(0x8000) >> 16) as u16);
+        let Some(places) = places.get(row / 4) else { break };
+        let first = with_quarter(&sums::<FMA, 0>(a, b, row, &places.quarters[0]));
+        let second = with_quarter(&sums::<FMA, 1>(a, b, row, &places.quarters[1]));
+        let largest = &places.largest.as_chunks().0[row % 4];
+        add::<FMA>((&first, &second), scale, largest, dst);
     }
     true
 }
 
-/// The sum of a group, a little larger, so that ties round up; the excess is less than the sum's
-/// last place.
+/// The places of rows of BF16, or of the high halves of rows of FP32, four at a time. `true`: f32
+/// does not suffice.
 #[inline(always)]
-fn scaled(int: i32, exp: i16) -> f32 {
-    let scale = (i32::from(exp) + BIAS - POINT).max(0).cast_unsigned() << 23;
-    (int as f32 + 0.25) * f32::from_bits(scale)
+pub(super) fn find_places((a, b): (&Factors, &Multipliers), less: i32, dst: &[Row16]) -> ([Places; 2], bool) {
+    let mut places = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
+    let mut outside = [0; QUAD];
+    // From how far an exponent lies behind to the exponent.
+    let nearest = (NEAREST + BIAS - less) as u8;
+    for (quad, (dst, places)) in dst.as_chunks::<4>().0.iter().zip(&mut places).enumerate() {
+        let (first, second) = (distances::<0>(a, b, quad), distances::<1>(a, b, quad));
+        let mut old = [0; QUAD];
+        for (old, row) in old.as_chunks_mut().0.iter_mut().zip(dst) {
+            let old: &mut [u8; COLUMNS] = old;
+            for j in 0..COLUMNS {
+                old[j] = row[j] as u8;
+            }
+        }
+        for i in 0..QUAD {
+            let largest = nearest.saturating_sub(first[i].min(second[i])).max(old[i]);
+            // Where there is nothing to add up, any will do.
+            places.largest[i] = largest.max(SUMMABLE[0]);
+            let unfit = (largest > SUMMABLE[1]) | (largest < SUMMABLE[0]) & (largest != 0);
+            outside[i] |= u8::from(is_outside(first[i]) | is_outside(second[i]) | unfit);
+        }
+        places.quarters = [quarters(&first), quarters(&second)];
+    }
+    (places, outside != [0; QUAD])
+}
+
+/// The sum of a group, a little larger, so that ties round up; the excess is less than half of the
+/// sum's last place. A sum of nothing stays below half of every last place of Dst.
+#[inline(always)]
+fn with_quarter(of: &Sums) -> [f32; COLUMNS] {
+    let mut sums = [0.0; COLUMNS];
+    for j in 0..COLUMNS {
+        sums[j] = of.sums[j] - of.magic[j] + of.quarter[j];
+    }
+    sums
+}
+
+/// Adds two groups, times `scale`, to columns of Dst; `largest`: exponents of the sums.
+#[inline(always)]
+fn add<const FMA: bool>(
+    (first, second): (&[f32; COLUMNS], &[f32; COLUMNS]),
+    scale: f32,
+    largest: &[u8; COLUMNS],
+    dst: &mut Row16,
+) {
+    for j in 0..COLUMNS {
+        let magic = (u32::from(largest[j]) << 23) + (((23 - POINT) as u32) << 23 | 0x40_0000);
+        let magic = f32::from_bits(magic);
+        // What has no exponent lies below all places of the sum, as zero does.
+        let old = f32::from_bits(Bf16::bits(dst[j], 0));
+        // Ties away from zero: the excess is less than what lies between a number and the next tie.
+        let sum = mul_add::<FMA>(old, 1.0 + 1.0 / 8192.0, magic);
+        let sum = mul_add::<FMA>(second[j], scale, mul_add::<FMA>(first[j], scale, sum)) - magic;
+        // To the bits of BF16, ties away from zero.
+        dst[j] = Bf16::high(sum.to_bits().wrapping_add(0x8000));
+    }
 }

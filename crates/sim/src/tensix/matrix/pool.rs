@@ -3,12 +3,13 @@
 //! Follows WormholeB0/TensixTile/TensixCoprocessor/GMPOOL.md.
 
 use super::Operands;
-use super::arithmetic::Place;
+use super::arithmetic::{Place, take};
 use super::format::{Acc, Style};
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
 use crate::tensix::dst::{COLUMNS, Row32, RowMap};
-use crate::tensix::src::{A, B, ROWS, Row};
+use crate::tensix::src::{A, B, Row};
+use multiversion::multiversion;
 
 /// Rows of SrcA.
 const FACE: usize = 16;
@@ -35,12 +36,13 @@ const MAN: u32 = 0x3FF;
 const EXP: u32 = 0x1FF;
 const SIGN: u32 = 1 << 19;
 
+#[inline(always)]
 fn datum(sign: u32, exp: u32, man: u32) -> Datum {
     (sign & 1) << 19 | (exp & EXP) << 10 | man & MAN
 }
 
 /// `AsComparable`.
-#[inline]
+#[inline(always)]
 fn comparable(x: Datum) -> i32 {
     let magnitude = (x & (SIGN - 1)).cast_signed();
     if x & SIGN != 0 { -magnitude } else { magnitude }
@@ -74,19 +76,55 @@ impl Kind {
     }
 }
 
-/// `ReadAndScaleSrc` of a row, scaled by the exponent `scale`.
-fn scaled(row: &Row, style: Style, scale: u32) -> [Datum; COLUMNS] {
-    row.map(|x| {
-        let man = x >> 8 & MAN;
-        match (style, x & 0xFF) {
-            _ if scale == 0 => datum(1, EXP, MAN),
-            (_, 0) => 0,
-            (Style::Int8, _) => datum(x >> 18, 0, man),
-            (Style::Fp16, exp) => datum(x >> 18, (exp & 0x1F) + (scale & 0x1F), man),
-            (Style::Tf32, exp) => datum(x >> 18, exp + scale, man),
-            (Style::Bf16, exp) => datum(x >> 18, exp + scale, man & 0x3F8),
+/// `ReadAndScaleSrc`: what of a datum's exponent and mantissa counts.
+#[derive(Clone, Copy)]
+struct Scaling {
+    exp: u32,
+    man: u32,
+}
+
+impl Scaling {
+    fn of(style: Style) -> Self {
+        match style {
+            Style::Int8 => Self { exp: 0, man: MAN },
+            Style::Fp16 => Self { exp: 0x1F, man: MAN },
+            Style::Tf32 => Self { exp: 0xFF, man: MAN },
+            Style::Bf16 => Self { exp: 0xFF, man: 0x3F8 },
         }
-    })
+    }
+
+    /// A datum scaled by the exponent `scale`.
+    #[inline(always)]
+    fn scaled(self, x: u32, scale: u32) -> Datum {
+        let scaled = datum(x >> 18, (x & self.exp) + (scale & self.exp), x >> 8 & self.man);
+        let scaled = if x & 0xFF == 0 { 0 } else { scaled };
+        if scale == 0 { datum(1, EXP, MAN) } else { scaled }
+    }
+}
+
+/// Which data are the largest of their columns, and the transformed indices of their rows.
+#[derive(Clone, Copy)]
+struct Largest {
+    max: [Datum; COLUMNS],
+    index: Row32,
+}
+
+/// Takes the rows of a face, of which `scales` has the exponents.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
+fn take_rows(face: &[Row], scales: &Row, scaling: Scaling, phase: &Row32, to: &mut Largest) {
+    for i in 0..face.len() {
+        // The order matters for equal data only.
+        let i = if i < INDICES.len() { i ^ 4 } else { i };
+        let Some((row, &scale)) = face.get(i).zip(scales.get(i)) else { break };
+        let (known, of_row) = INDICES.get(i).map_or((false, 0), |&index| (true, index));
+        for j in 0..COLUMNS {
+            let x = scaling.scaled(row[j], scale & 0xFF);
+            let larger = comparable(x) >= comparable(to.max[j]);
+            to.max[j] = if larger { x } else { to.max[j] };
+            let index = ((phase[j] >> 4) + of_row) & 0xFF;
+            to.index[j] = if larger & known { index } else { to.index[j] };
+        }
+    }
 }
 
 impl Operands<'_> {
@@ -137,22 +175,10 @@ impl Operands<'_> {
         style: Style,
         kind: Kind,
     ) -> ([Datum; COLUMNS], [u32; COLUMNS]) {
-        let (mut max, mut index) = (old.map(|x| kind.read(x)), old.map(|x| x & 0xFF));
-        let (a, scales) = (self.src.0[A].rows(), &self.src.0[B].rows()[at.b]);
-        for i in 0..FACE {
-            // The order matters for equal data only.
-            let i = if i < 8 { i ^ 4 } else { i };
-            let row = scaled(&a[(at.a + i) % ROWS], style, scales[i] & 0xFF);
-            for j in 0..COLUMNS {
-                if comparable(row[j]) >= comparable(max[j]) {
-                    max[j] = row[j];
-                    if let Some(row) = INDICES.get(i) {
-                        index[j] = ((phase[j] >> 4) + row) & 0xFF;
-                    }
-                }
-            }
-        }
-        (max, index)
+        let mut largest = Largest { max: old.map(|x| kind.read(x)), index: old.map(|x| x & 0xFF) };
+        let face: [Row; FACE] = take(self.src.0[A].rows(), at.a);
+        take_rows(&face, &self.src.0[B].rows()[at.b], Scaling::of(style), &phase, &mut largest);
+        (largest.max, largest.index)
     }
 
     /// A row of Dst as `GMPOOL` reads it.

@@ -1,7 +1,9 @@
 //! Sums against the module's description in wide integers, and against what was found.
 
-use super::super::format::{Style, WHOLE, decode, part_a, part_b, phase_exponent};
+use super::super::element::{Element, Elements, Taken, add_elements};
+use super::super::format::{Style, decode, part_a, part_b, phase_exponent};
 use super::super::narrow::{self, multiply_bf16};
+use super::super::wide::{self, multiply_fp32};
 use super::*;
 use crate::tensix::number::{bf16_of_dst, dst_of_bf16, src_of_bf16};
 use proptest::prelude::*;
@@ -105,62 +107,118 @@ fn rows(columns: &[u16; 16]) -> [[u32; COLUMNS]; 16] {
 /// The same by the ways of the implementation: exactly, as chosen for this machine, and with and
 /// without fused multiplication; rows of 16 bits in their own way, too.
 fn computed(a: &[u16; 16], b: &[u16; 16], phase: u32, old: u32, wide: bool) -> Vec<u32> {
-    let a = decode(&rows(a), Style::Bf16, part_a(phase));
-    let b = decode(&[b.map(src_of_bf16)], Style::Bf16, part_b(phase));
+    // The other rows of SrcB mean nothing here.
+    let (a, b) = (rows(a), [b.map(src_of_bf16); ROWS]);
+    let (mut factors, mut multipliers) = (Factors::default(), Multipliers::default());
+    factors.set(&a, Style::Bf16, part_a(phase));
+    multipliers.set(&b, Style::Bf16, part_b(phase));
+    let a = decode(&a, Style::Bf16, part_a(phase));
+    let b = decode::<1>(&[b[0]], Style::Bf16, part_b(phase));
     let less = phase_exponent(phase);
     let slow = [0, TERMS].map(|first| Group::of_eight(&a, (&b.ints[0], &b.exps[0]), first, less));
     let acc = if wide { Acc::Fp32 } else { Acc::Bf16 };
-    let mut rows = [[old; COLUMNS]; 4];
-    add_up(&[slow], acc, &mut rows[..1]);
-    // The other rows of SrcB mean nothing here.
-    let b = Numbers { ints: [b.ints[0]; ROWS], exps: [b.exps[0]; ROWS] };
-    let (mut factors, mut multipliers) = (Factors::default(), Multipliers::default());
-    factors.set(&a);
-    multipliers.set(&b);
-    let left = [
-        multiply(&factors, &multipliers, 1, less, acc, &mut rows[1..2]),
-        multiply_into::<true>(&factors, &multipliers, (1, less), acc, &mut rows[2..3]),
-        multiply_into::<false>(&factors, &multipliers, (1, less), acc, &mut rows[3..]),
+    let mut exact = [old; COLUMNS];
+    add_up(&slow, acc, &mut exact);
+    let dst = if wide { halves::<Fp32>(old) } else { halves::<Bf16>(old) };
+    let before = [dst; 3].map(|(high, low)| ([high], [low]));
+    let mut rows = before;
+    let [(chosen, low), (fused, fused_low), (plain, plain_low)] = &mut rows;
+    let done = [
+        multiply((&factors, &multipliers), (1, less), acc, chosen, low),
+        multiply_into::<true>((&factors, &multipliers), (1, less), acc, fused, fused_low),
+        multiply_into::<false>((&factors, &multipliers), (1, less), acc, plain, plain_low),
     ];
-    for (row, _) in rows[1..].iter_mut().zip(left).filter(|&(_, left)| left != 0) {
-        add_up(&[slow], acc, std::slice::from_mut(row));
+    assert_eq!(done, [done[0]; 3]);
+    let mut results = vec![exact[if wide { 3 } else { 12 }]];
+    if done[0] {
+        let bits = rows.map(|([high], [low])| if wide { bits::<Fp32>(&high, &low) } else { bits::<Bf16>(&high, &low) });
+        results.extend(bits.map(|bits| bits[if wide { 3 } else { 12 }]));
+    } else {
+        assert_eq!(rows, before, "left as they are");
     }
-    let mut results = rows.map(|row| row[if wide { 3 } else { 12 }]).to_vec();
-    if !wide {
-        let before = [[dst_of_bf16((old >> 16) as u16); COLUMNS]; ROWS];
-        let mut narrow = [before; 3];
-        let [chosen, fused, plain] = &mut narrow;
-        let left = [
-            multiply_bf16(&factors, &multipliers, less, u8::MAX, chosen),
-            narrow::multiply::<true>(&factors, &multipliers, less, u8::MAX, fused),
-            narrow::multiply::<false>(&factors, &multipliers, less, u8::MAX, plain),
-        ];
-        for (rows, left) in narrow.iter().zip(left) {
-            match left {
-                0 => results.push(u32::from(bf16_of_dst(rows[5][11])) << 16),
-                left => assert_eq!((left, rows), (u8::MAX, &before), "left as they are"),
-            }
-        }
-        let mut cleared = before;
-        let zero = multiply_bf16(&factors, &multipliers, less, 0b1101_1111, &mut cleared) == 0;
-        let mut zeros = [[0; COLUMNS]; ROWS];
-        if zero && multiply_bf16(&factors, &multipliers, less, u8::MAX, &mut zeros) == 0 {
-            assert_eq!((cleared[5], cleared[4]), (zeros[5], narrow[0][4]), "row 5 was cleared");
-        }
-    }
+    results.extend(if wide {
+        wide_ones(&factors, &multipliers, less, old)
+    } else {
+        narrow_ones(&factors, &multipliers, less, old)
+    });
     results
 }
 
-fn any_number(spread: u16) -> impl Strategy<Value = u16> {
+/// A row of a number.
+fn halves<H: Held>(bits: u32) -> (Row16, Row16) {
+    let (mut high, mut low) = ([0; COLUMNS], [0; COLUMNS]);
+    put_row::<H>(&[bits; COLUMNS], &mut high, Some(&mut low));
+    (high, low)
+}
+
+fn bits<H: Held>(high: &Row16, low: &Row16) -> Row32 {
+    bits_of_row::<H>(high, Some(low))
+}
+
+/// The same in rows of 16 bits, by their ways, if numbers of f32 suffice.
+fn narrow_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
+    let before = [[dst_of_bf16((old >> 16) as u16); COLUMNS]; ROWS];
+    let mut narrow = [before; 3];
+    let [chosen, fused, plain] = &mut narrow;
+    let done = [
+        multiply_bf16(a, b, less, chosen),
+        narrow::multiply::<true>(a, b, less, fused),
+        narrow::multiply::<false>(a, b, less, plain),
+    ];
+    assert_eq!(done, [done[0]; 3]);
+    assert_eq!(narrow, [narrow[0]; 3]);
+    if !done[0] {
+        assert_eq!(narrow[0], before, "left as they are");
+        return Vec::new();
+    }
+    let mut four = [before[0]; 4];
+    assert!(multiply_bf16(a, b, less, &mut four));
+    assert_eq!(four, narrow[0][..4]);
+    vec![u32::from(bf16_of_dst(narrow[0][5][11])) << 16]
+}
+
+/// The same in rows of 32 bits, by their ways, if numbers of f64 suffice.
+fn wide_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
+    let (high, low) = halves::<Fp32>(old);
+    let before = ([high; ROWS], [low; ROWS]);
+    let mut wide = [before; 3];
+    let [chosen, fused, plain] = &mut wide;
+    let done = [
+        multiply_fp32(a, b, less, &mut chosen.0, &mut chosen.1),
+        wide::multiply::<true>((a, b), less, &mut fused.0, &mut fused.1),
+        wide::multiply::<false>((a, b), less, &mut plain.0, &mut plain.1),
+    ];
+    assert_eq!(done, [done[0]; 3]);
+    assert_eq!(wide, [wide[0]; 3]);
+    if !done[0] {
+        assert_eq!(wide[0], before, "left as they are");
+        return Vec::new();
+    }
+    vec![bits::<Fp32>(&wide[0].0[6], &wide[0].1[6])[9]]
+}
+
+/// Numbers near 1.0, or smaller: near powers of two of which a product is hardly a number.
+fn any_number(middle: u16, spread: u16) -> impl Strategy<Value = u16> {
+    let range = middle.saturating_sub(64 * spread)..(middle + 64 * spread).min(0x7FFF);
     prop_oneof![
-        8 => (any::<bool>(), 0x3F80 - 64 * spread..0x3F80 + 64 * spread).prop_map(|(s, x)| u16::from(s) << 15 | x),
+        8 => (any::<bool>(), range).prop_map(|(s, x)| u16::from(s) << 15 | x),
         1 => any::<u16>(),
         1 => Just(0u16),
     ]
 }
 
 fn any_row() -> impl Strategy<Value = [u16; 16]> {
-    prop_oneof![1u16..4, 4u16..40, Just(200)].prop_flat_map(|spread| prop::array::uniform16(any_number(spread)))
+    let middle = prop_oneof![4 => Just(0x3F80u16), 1 => 0x1000u16..0x3F80];
+    let spread = prop_oneof![1u16..4, 4u16..40, Just(200)];
+    (middle, spread).prop_flat_map(|(middle, spread)| prop::array::uniform16(any_number(middle, spread)))
+}
+
+fn any_operand() -> impl Strategy<Value = u16> {
+    prop_oneof![any_number(0x3F80, 40), any_number(0x1800, 80)]
+}
+
+fn any_old() -> impl Strategy<Value = u16> {
+    prop_oneof![any_number(0x3F80, 20), any_number(0x800, 40)]
 }
 
 proptest! {
@@ -171,7 +229,7 @@ proptest! {
         b in any_row(),
         phase in 0u32..4,
         old in any::<u32>(),
-        near in any_number(20),
+        near in any_old(),
         wide in any::<bool>(),
     ) {
         let low = if wide { old >> 16 } else { 0 };
@@ -183,25 +241,43 @@ proptest! {
 
     #[test]
     fn sums_are_what_the_description_says(
-        a in any_number(40),
-        b in any_number(40),
-        old in any_number(40),
+        a in any_operand(),
+        b in any_operand(),
+        old in any_old(),
         phase in 0u32..4,
     ) {
-        let whole = |x: u16| decode(&[[src_of_bf16(x); COLUMNS]; ROWS], Style::Bf16, WHOLE);
-        let (x, y, less) = (whole(a), whole(b), phase_exponent(phase));
-        let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127 - less)).collect();
+        let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127)).collect();
+        let product = number(a).zip(number(b)).map(|((a, a_exp), (b, b_exp))| {
+            let (a, b) = (part(a, phase & 1 == 0, 5, 5), if phase & 2 == 0 { part(b, true, 7, 7) } else { part(b, false, 4, 7) << 3 });
+            Exact(a * b, a_exp + b_exp - 254 - phase_exponent(phase))
+        });
+        let terms = group(&terms.iter().map(|&(m, e)| (m, e - phase_exponent(phase))).collect::<Vec<_>>());
         let old = u32::from(old) << 16;
         for (acc, places, bits) in [(Acc::Bf16, 10, 8), (Acc::Fp32, 23, 24)] {
-            let mut rows = [[old; COLUMNS]; ROWS];
-            by_element(Element::Add, (&x, &y), less, acc, &mut rows);
-            prop_assert_eq!(rows[5], [total(&[group(&terms)], old, places, bits); COLUMNS]);
-            let negated = whole(b ^ 0x8000);
-            let mut differences = [[old; COLUMNS]; ROWS];
-            by_element(Element::Subtract, (&x, &negated), less, acc, &mut differences);
-            prop_assert_eq!(differences, rows);
+            let result = |what, b: u16, old: Option<u32>| elements(what, (a, b), phase, acc, old);
+            prop_assert_eq!(result(Element::Add, b, Some(old)), total(&[terms], old, places, bits));
+            prop_assert_eq!(result(Element::Subtract, b ^ 0x8000, Some(old)), total(&[terms], old, places, bits));
+            prop_assert_eq!(result(Element::Add, b, None), total(&[terms], 0, places, bits));
+            prop_assert_eq!(result(Element::Multiply, b, Some(old)), total(&[product], old, places, bits));
         }
     }
+}
+
+/// What an element-wise instruction makes of two numbers and what Dst holds, or else of them alone.
+fn elements(what: Element, (a, b): (u16, u16), phase: u32, acc: Acc, old: Option<u32>) -> u32 {
+    let taken = Taken { broadcast_row: true, broadcast_column: false, add: old.is_some() };
+    let (a, b) = ([[src_of_bf16(a); COLUMNS]; 8], [[src_of_bf16(b); COLUMNS]]);
+    let of = Elements { what, taken, a: &a, b: &b, style: Style::Bf16, phase };
+    // Without it, what is there does not matter.
+    let (high, low) =
+        if acc == Acc::Fp32 { halves::<Fp32>(old.unwrap_or(7)) } else { halves::<Bf16>(old.unwrap_or(7)) };
+    let (mut high, mut low) = ([high; 8], [low; 8]);
+    add_elements(of, acc, &mut high, if acc == Acc::Fp32 { &mut low } else { &mut [] });
+    let rows = high.iter().zip(&low);
+    let bits = rows.map(|(high, low)| if acc == Acc::Fp32 { bits::<Fp32>(high, low) } else { bits::<Bf16>(high, low) });
+    let bits: Vec<_> = bits.flatten().collect();
+    assert_eq!(bits, vec![bits[0]; bits.len()]);
+    bits[0]
 }
 
 /// Products of a column of SrcA and a row of SrcB, added twice to zero in Dst, as ttsim has them:
@@ -238,9 +314,9 @@ fn groups_below_the_exponents_of_dst_are_zero() {
         (group(3 << POINT, -15), least, least),
         (group(3 << POINT, -14), -least, 2.0 * least),
     ] {
-        assert_eq!(combine::<10, 11, 1>(&[group], &bits(old)), bits(sum), "{group:?} and {old}");
+        assert_eq!(combine::<Fp16, 1>(&[group], &bits(old)), bits(sum), "{group:?} and {old}");
     }
     // BF16 and FP32 still have it.
-    assert_eq!(combine::<10, 8, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
-    assert_eq!(combine::<23, 24, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
+    assert_eq!(combine::<Bf16, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
+    assert_eq!(combine::<Fp32, 1>(&[group(3 << POINT, -15)], &bits(0.0)), bits(1.5 * least));
 }

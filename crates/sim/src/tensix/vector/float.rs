@@ -2,7 +2,7 @@
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SFPMAD,SFPADD,SFPMUL,SFPADDI,SFPMULI}.md.
 
-use super::fma::fma_lanes;
+use super::fma::fma_signed;
 use super::regs::Regs;
 use super::{LANES, LReg, Lanes, ONE, SIGN, Vector};
 use tilework_abi::tensix::insn::{Sfpaddi, Sfpmuli};
@@ -16,10 +16,10 @@ const INDIRECT_VA: u32 = 4;
 /// `SFPMAD_MOD1_INDIRECT_VD`.
 const INDIRECT_VD: u32 = 8;
 
-/// The register with its signs changed, if asked for.
+/// What changes signs, if asked for.
 #[inline]
-fn signed(lreg: &LReg, negate: bool) -> LReg {
-    if negate { lreg.map(|x| x ^ SIGN) } else { *lreg }
+fn sign(negate: bool) -> u32 {
+    if negate { SIGN } else { 0 }
 }
 
 impl Vector {
@@ -33,23 +33,29 @@ impl Vector {
 
     /// `SFPMAD`, `SFPADD` and `SFPMUL`, which differ in what their operands should be.
     pub(super) fn mad(&mut self, r: Regs, mode: u32, lanes: Lanes) {
-        let a = signed(&self.operand_a(r.a, mode & INDIRECT_VA != 0), mode & NEGATE_VA != 0);
-        let c = signed(&self.lregs[r.c], mode & NEGATE_VC != 0);
-        let d = fma_lanes(&a, &self.lregs[r.b], &c);
+        let indirect: LReg;
+        let a = if mode & INDIRECT_VA == 0 {
+            &self.lregs[r.a]
+        } else {
+            indirect = self.operand_a(r.a, true);
+            &indirect
+        };
+        let c = (&self.lregs[r.c], sign(mode & NEGATE_VC != 0));
+        let d = fma_signed((a, sign(mode & NEGATE_VA != 0)), &self.lregs[r.b], c);
         self.write_indirect(r.d, mode & INDIRECT_VD != 0, &d, lanes.enabled);
     }
 
     pub(super) fn add_immediate(&mut self, insn: Sfpaddi, r: Regs, lanes: Lanes) {
         let mode = insn.mod1();
-        let c = signed(&self.lregs[r.c], mode & NEGATE_VC != 0);
-        let d = fma_lanes(&[insn.imm16() << 16; LANES], &[ONE; LANES], &c);
+        let c = (&self.lregs[r.c], sign(mode & NEGATE_VC != 0));
+        let d = fma_signed((&[insn.imm16() << 16; LANES], 0), &[ONE; LANES], c);
         self.write_indirect(r.d, mode & INDIRECT_VD != 0, &d, lanes.enabled);
     }
 
     pub(super) fn multiply_immediate(&mut self, insn: Sfpmuli, r: Regs, lanes: Lanes) {
         let mode = insn.mod1();
-        let c = signed(&self.lregs[r.c], mode & NEGATE_VC != 0);
-        let d = fma_lanes(&[insn.imm16() << 16; LANES], &c, &[0; LANES]);
+        let c = (&self.lregs[r.c], sign(mode & NEGATE_VC != 0));
+        let d = fma_signed(c, &[insn.imm16() << 16; LANES], (&[0; LANES], 0));
         self.write_indirect(r.d, mode & INDIRECT_VD != 0, &d, lanes.enabled);
     }
 }

@@ -7,6 +7,7 @@
 //! 0x7FC00000.
 
 use super::{LANES, LReg, SIGN};
+use multiversion::multiversion;
 
 const NAN: u32 = 0x7FC0_0000;
 const INFINITY: u32 = 0x7F80_0000;
@@ -24,49 +25,60 @@ const ROUNDS_UP_TO_NORMAL: u32 = 0x7FF_FFF8;
 /// `a * b + c` in each lane.
 #[inline]
 pub(super) fn fma_lanes(a: &LReg, b: &LReg, c: &LReg) -> LReg {
+    fma_signed((a, 0), b, (c, 0))
+}
+
+/// The same with signs of `a` and of `c` changed where these have bits.
+pub(super) fn fma_signed((a, sign_a): (&LReg, u32), b: &LReg, (c, sign_c): (&LReg, u32)) -> LReg {
     let mut out = [0; LANES];
-    let mut rare = [false; LANES];
-    for lane in 0..LANES {
-        (out[lane], rare[lane]) = common(a[lane], b[lane], c[lane]);
-    }
-    if rare.contains(&true) {
+    if common_lanes((a, sign_a), b, (c, sign_c), &mut out) {
         for lane in 0..LANES {
-            if rare[lane] {
-                out[lane] = fma(a[lane], b[lane], c[lane]);
-            }
+            out[lane] = fma(a[lane] ^ sign_a, b[lane], c[lane] ^ sign_c);
         }
     }
     out
 }
 
-#[inline]
+/// `a * b + c` in the common case; `true`: some lanes are others, and their values mean nothing.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
+fn common_lanes((a, sign_a): (&LReg, u32), b: &LReg, (c, sign_c): (&LReg, u32), out: &mut LReg) -> bool {
+    let mut rare = 0;
+    for lane in 0..LANES {
+        let (value, is_rare) = common(a[lane] ^ sign_a, b[lane], c[lane] ^ sign_c);
+        out[lane] = value;
+        rare |= u32::from(is_rare);
+    }
+    rare != 0
+}
+
+#[inline(always)]
 fn exponent(x: u32) -> i32 {
     (x >> 23 & 0xFF).cast_signed()
 }
 
 /// The mantissa with its implicit bit; zero for zeros and denormals.
-#[inline]
+#[inline(always)]
 fn mantissa(x: u32) -> u32 {
     if exponent(x) == 0 { 0 } else { x & MANTISSA | HIDDEN }
 }
 
 /// The product's mantissa of 27 or 28 bits, the last of them sticky.
-#[inline]
+#[inline(always)]
 fn product(a: u32, b: u32) -> u32 {
     let p = u64::from(mantissa(a)) * u64::from(mantissa(b));
     (p >> 20) as u32 | u32::from(p as u32 & 0xF_FFFF != 0)
 }
 
 /// Shifts right; what is lost stays in the last bit unless everything is lost.
-#[inline]
+#[inline(always)]
 fn shift_sticky(x: u32, by: u32) -> u32 {
     let shifted = if by < 32 { x >> by } else { 0 };
-    let lost = by < 32 && shifted << by != x;
-    shifted | u32::from(shifted != 0 && lost)
+    let lost = (by < 32) & (shifted.wrapping_shl(by) != x);
+    shifted | u32::from((shifted != 0) & lost)
 }
 
 /// The magnitude of the sum of product and addend, its exponent, and its sign.
-#[inline]
+#[inline(always)]
 fn sum(p: u32, p_exponent: i32, p_sign: u32, c: u32) -> (u32, i32, u32) {
     let (z, z_exponent, z_sign) = (mantissa(c) << 3, exponent(c), c & SIGN);
     let e = p_exponent.max(z_exponent);
@@ -78,13 +90,13 @@ fn sum(p: u32, p_exponent: i32, p_sign: u32, c: u32) -> (u32, i32, u32) {
 
 /// `a * b + c` if it is neither near the limits of the exponent nor special; true: it is, and the
 /// value means nothing. Without branches, for the compiler to vectorise.
-#[inline]
+#[inline(always)]
 fn common(a: u32, b: u32, c: u32) -> (u32, bool) {
     let p_sign = (a ^ b) & SIGN;
     let p = product(a, b);
     let p_exponent = exponent(a) + exponent(b) - 127;
-    let special = exponent(a) == 255 || exponent(b) == 255 || exponent(c) == 255 || p_exponent >= 255;
-    let no_product = p == 0 || p_exponent < 0;
+    let special = (exponent(a).max(exponent(b)).max(exponent(c)) == 255) | (p_exponent >= 255);
+    let no_product = (p == 0) | (p_exponent < 0);
     let (magnitude, e, sign) = sum(p, p_exponent, p_sign, c);
     // The conversion rounds to nearest even as wanted, and the last bit is sticky.
     let rounded = (magnitude.cast_signed() as f32).to_bits();
@@ -95,7 +107,7 @@ fn common(a: u32, b: u32, c: u32) -> (u32, bool) {
     let result = if magnitude == 0 { zeros } else { result };
     let addend = if mantissa(c) == 0 { zeros } else { c };
     let result = if no_product { addend } else { result };
-    (result, special || near_limit && magnitude != 0 && !no_product)
+    (result, special | near_limit & (magnitude != 0) & !no_product)
 }
 
 /// `a * b + c`.

@@ -6,10 +6,11 @@
 //! matrix unit has written its rows is a fault: hardware does not wait, and what it would find is
 //! not documented.
 
+use super::columns::{ROWS, each, gather, gather_bf16, gather_fp32, scatter, scatter_wide};
 use super::{COLUMNS, LANES, LReg, Lanes, Operands, SIGN, Vector, WRITABLE, undefined};
 use crate::tensix::config::{Config, Refusal};
-use crate::tensix::dst::{self, RowMap, Writer};
-use crate::tensix::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, dst_of_fp32, fp32_of_dst};
+use crate::tensix::dst::{Row16, RowMap, Writer};
+use crate::tensix::number::{dst_of_bf16, dst_of_fp16, dst_of_fp32};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{Sfpload, Sfploadmacro, Sfpstore};
 
@@ -38,8 +39,6 @@ pub(super) enum Format {
 /// Formats of SrcB for which `MOD0_FMT_SRCB` is BF16, a bit each: FP32, TF32, BF16, BFP8, BFP4,
 /// INT32, INT16, BFP2 (the numbers of `DataFormat` in the public tt-llk).
 const BF16_FORMATS: u32 = 1 << 0 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 9 | 1 << 15;
-/// Rows that an instruction accesses.
-const ROWS: usize = 4;
 /// Addresses of Dst have ten bits.
 const ADDR: u32 = 0x3FF;
 /// The bit of an address that chooses the odd columns.
@@ -136,6 +135,21 @@ pub(super) fn fp16_of_fp32(x: u32) -> u16 {
     (x >> 16 & 0x8000 | magnitude) as u16
 }
 
+/// What a store in a format of 16 bits writes.
+#[inline]
+fn stored_narrow(x: u32, format: Format) -> u16 {
+    match format {
+        Format::Fp16 => dst_of_fp16(fp16_of_fp32(x)),
+        Format::Bf16 => dst_of_bf16((flushed(x) >> 16) as u16),
+        // Integer "8" is FP16 with a fixed exponent.
+        Format::Int8 | Format::Int8Comp => dst_of_fp16((x >> 16 & 0x8000 | 16 << 10 | x & 0x3FF) as u16),
+        Format::Int16 => (x >> 16 & 0x8000 | x & 0x7FFF) as u16,
+        Format::Hi16Only => (x >> 16) as u16,
+        Format::Zero => 0,
+        _ => x as u16,
+    }
+}
+
 /// FP32 without denormals.
 #[inline]
 fn flushed(x: u32) -> u32 {
@@ -195,32 +209,45 @@ impl Vector {
     fn loaded(&self, on: &Operands<'_>, vd: usize, addr: u32, format: Format) -> LReg {
         let map = RowMap::of(on.config);
         let odd = self.odd_columns(addr, self.modes.load_odd);
-        let row = |i: usize| (addr & !3) as usize + i;
-        let narrow = || gather(odd, |i| on.dst.read16(map, row(i)));
-        let wide = || gather(odd, |i| on.dst.read32(map, row(i)));
+        let row = (addr & !3) as usize;
+        let mut to = [0; LANES];
+        if let Format::Fp32 | Format::Int32 | Format::Stack = format {
+            match on.dst.wide_quad(map, row) {
+                Some([high, low]) => gather_fp32(high, low, odd, &mut to),
+                None => {
+                    let rows: [[Row16; 2]; ROWS] = std::array::from_fn(|i| on.dst.read_halves(map, row + i));
+                    gather_fp32(&rows.map(|row| row[0]), &rows.map(|row| row[1]), odd, &mut to);
+                }
+            }
+            return to;
+        }
+        let copies: [Row16; ROWS];
+        let rows = match on.dst.narrow_quad(map, row) {
+            Some(rows) => rows,
+            None => {
+                copies = std::array::from_fn(|i| on.dst.read16(map, row + i));
+                &copies
+            }
+        };
+        if format == Format::Bf16 {
+            gather_bf16(rows, odd, &mut to);
+            return to;
+        }
+        gather(rows, odd, &mut to);
         let old = &self.lregs[vd];
         match format {
             Format::Fp16 => {
                 let infinity = self.modes.fp16_infinity;
-                let from = narrow();
-                std::array::from_fn(|lane| fp32_of_fp16(from[lane], infinity >> lane & 1 != 0))
+                std::array::from_fn(|lane| fp32_of_fp16(to[lane] as u16, infinity >> lane & 1 != 0))
             }
-            Format::Bf16 => narrow().map(|x| u32::from(bf16_of_dst(x)) << 16),
-            Format::Fp32 | Format::Int32 | Format::Stack => wide().map(fp32_of_dst),
-            Format::Int8 => narrow().map(|x| int_of_int8(x, 0xFF)),
-            Format::Int8Comp => narrow().map(|x| int_of_int8(x, 0x3FF)),
-            Format::Int16 => narrow().map(|x| u32::from(x & 0x8000) << 16 | u32::from(x & 0x7FFF)),
-            Format::Uint16 | Format::Lo16 => narrow().map(u32::from),
-            Format::Hi16 => narrow().map(|x| u32::from(x) << 16),
-            Format::Lo16Only => {
-                let from = narrow();
-                std::array::from_fn(|lane| old[lane] & 0xFFFF_0000 | u32::from(from[lane]))
-            }
-            Format::Hi16Only => {
-                let from = narrow();
-                std::array::from_fn(|lane| u32::from(from[lane]) << 16 | old[lane] & 0xFFFF)
-            }
+            Format::Int8 => each(&to, |x| int_of_int8(x as u16, 0xFF)),
+            Format::Int8Comp => each(&to, |x| int_of_int8(x as u16, 0x3FF)),
+            Format::Int16 => each(&to, |x| (x & 0x8000) << 16 | x & 0x7FFF),
+            Format::Hi16 => each(&to, |x| x << 16),
+            Format::Lo16Only => std::array::from_fn(|lane| old[lane] & 0xFFFF_0000 | to[lane]),
+            Format::Hi16Only => std::array::from_fn(|lane| to[lane] << 16 | old[lane] & 0xFFFF),
             Format::Zero => [0; LANES],
+            Format::Uint16 | Format::Lo16 | Format::Bf16 | Format::Fp32 | Format::Int32 | Format::Stack => to,
         }
     }
 
@@ -240,88 +267,31 @@ impl Vector {
     pub(super) fn store(&self, on: &mut Operands<'_>, vd: usize, addr: u32, format: Format, lanes: Lanes) {
         let map = RowMap::of(on.config);
         let enabled = if format == Format::Stack { lanes.all } else { lanes.enabled };
-        let at = Place {
-            row: (addr & !3) as usize,
-            odd: self.odd_columns(addr, self.modes.store_odd),
-            mask: enabled & !self.modes.block_store,
-        };
-        if at.mask != 0 {
-            on.dst.note_write(at.row, Writer::Vector, on.now);
+        let (row, odd) = ((addr & !3) as usize, self.odd_columns(addr, self.modes.store_odd));
+        let mask = enabled & !self.modes.block_store;
+        if mask == 0 {
+            return;
         }
+        on.dst.note_write(row, Writer::Vector, on.now);
+        // The rows in which any lane stores.
+        let rows = (0..ROWS).filter(|i| mask >> (COLUMNS * i) & 0xFF != 0).fold(0, |rows, i| rows | 1 << i);
         let from = &self.lregs[vd];
-        let narrow = |f: fn(u32) -> u16| from.map(f);
-        let data = match format {
-            Format::Fp32 => return at.scatter32(on, map, &from.map(|x| dst_of_fp32(flushed(x)))),
-            Format::Int32 | Format::Stack => return at.scatter32(on, map, &from.map(dst_of_fp32)),
-            Format::Lo16 => return at.scatter32(on, map, &from.map(|x| x.rotate_left(16))),
-            Format::Hi16 => return at.scatter32(on, map, from),
-            Format::Fp16 => narrow(|x| dst_of_fp16(fp16_of_fp32(x))),
-            Format::Bf16 => narrow(|x| dst_of_bf16((flushed(x) >> 16) as u16)),
-            // Integer "8" is FP16 with a fixed exponent.
-            Format::Int8 | Format::Int8Comp => {
-                narrow(|x| dst_of_fp16((x >> 16 & 0x8000 | 16 << 10 | x & 0x3FF) as u16))
-            }
-            Format::Int16 => narrow(|x| (x >> 16 & 0x8000 | x & 0x7FFF) as u16),
-            Format::Uint16 | Format::Lo16Only => narrow(|x| x as u16),
-            Format::Hi16Only => narrow(|x| (x >> 16) as u16),
-            Format::Zero => [0; LANES],
+        let wide = match format {
+            Format::Fp32 => Some(each(from, |x| dst_of_fp32(flushed(x)))),
+            Format::Int32 | Format::Stack => Some(each(from, dst_of_fp32)),
+            Format::Lo16 => Some(each(from, |x| x.rotate_left(16))),
+            Format::Hi16 => Some(*from),
+            _ => None,
         };
-        at.scatter16(on, map, &data);
-    }
-}
-
-/// The lanes' data of four rows.
-#[inline]
-fn gather<T: Copy + Default>(odd: u32, read: impl Fn(usize) -> [T; dst::COLUMNS]) -> [T; LANES] {
-    let mut out = [T::default(); LANES];
-    for i in 0..ROWS {
-        let row = read(i);
-        let odd = odd >> (COLUMNS * i) & 0xFF;
-        for column in 0..COLUMNS {
-            let (even_datum, odd_datum) = (row[2 * column], row[2 * column + 1]);
-            out[COLUMNS * i + column] = if odd >> column & 1 != 0 { odd_datum } else { even_datum };
+        if let Some(data) = wide {
+            if let Some([high, low]) = on.dst.wide_quad_mut(map, row, rows) {
+                scatter_wide(&data, odd, mask, high, low);
+            }
+            return;
         }
-    }
-    out
-}
-
-/// Where a store goes.
-struct Place {
-    /// The first row.
-    row: usize,
-    /// The lanes whose column is odd.
-    odd: u32,
-    /// The lanes that store.
-    mask: u32,
-}
-
-impl Place {
-    fn column(&self, lane: usize) -> usize {
-        lane % COLUMNS * 2 + (self.odd >> lane & 1) as usize
-    }
-    /// The lanes of row `i` that store.
-    fn lanes(&self, i: usize) -> impl Iterator<Item = usize> {
-        (COLUMNS * i..COLUMNS * (i + 1)).filter(|lane| self.mask >> lane & 1 != 0)
-    }
-    /// The rows in which any lane stores.
-    fn rows(&self) -> impl Iterator<Item = usize> {
-        (0..ROWS).filter(|i| self.mask >> (COLUMNS * i) & 0xFF != 0)
-    }
-    fn scatter16(&self, on: &mut Operands<'_>, map: RowMap, data: &[u16; LANES]) {
-        for i in self.rows() {
-            on.dst.update16(map, self.row + i, |row| {
-                self.lanes(i).for_each(|lane| row[self.column(lane)] = data[lane]);
-            });
-        }
-    }
-    fn scatter32(&self, on: &mut Operands<'_>, map: RowMap, data: &LReg) {
-        for i in self.rows() {
-            on.dst.update32(map, self.row + i, |high, low| {
-                for lane in self.lanes(i) {
-                    let column = self.column(lane);
-                    (high[column], low[column]) = ((data[lane] >> 16) as u16, data[lane] as u16);
-                }
-            });
+        let data = each(from, |x| stored_narrow(x, format).into());
+        if let Some(to) = on.dst.narrow_quad_mut(map, row, rows) {
+            scatter(&data, odd, mask, to);
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::super::tests::{Bench, lane_values};
 use super::*;
 use crate::Cycle;
+use crate::tensix::number::bf16_of_dst;
 use tilework_abi::tensix::insn::{Sfpconfig, Sfpencc};
 
 fn load(vd: u32, mod0: u32, imm10: u32) -> u32 {
@@ -24,7 +25,7 @@ fn stored16(x: u32, mod0: u32) -> u16 {
 /// What a load of `x` in a 16-bit row leaves in a register that held 0x1234_5678.
 fn loaded16(x: u16, mod0: u32) -> u32 {
     let mut b = Bench::default();
-    b.dst.write_at(0, [x; dst::COLUMNS]);
+    b.dst.write_at(0, [x; crate::tensix::dst::COLUMNS]);
     b.set(1, [0x1234_5678; LANES]);
     b.run(&[load(1, mod0, 0)]);
     b.lreg(1)[0]

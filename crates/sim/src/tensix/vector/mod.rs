@@ -10,6 +10,7 @@
 //! one or two cycles later (`load_macro.rs`).
 
 mod bits;
+mod columns;
 mod configure;
 mod cross_lane;
 mod float;

@@ -4,10 +4,14 @@
 //! SFPSTOCHRND_FloatInt,SFPSTOCHRND_IntInt,SFPCAST_IntFloat,SFPCAST_IntInt,SFPCAST_IntAbs}.md.
 //! The bugs of rounding that they describe are part of it, unless the chip is without them.
 
+// Loops over lanes of several arrays vectorise only with a counter.
+#![expect(clippy::needless_range_loop)]
+
 use super::regs::Regs;
-use super::{LANES, LReg, Lanes, SIGN, Vector, blend};
+use super::{LANES, LReg, Lanes, SIGN, Vector};
 use crate::Bug;
 use crate::tensix::random;
+use multiversion::multiversion;
 use tilework_abi::tensix::insn::{SfpStochRnd, Sfpcast};
 
 /// The generators' states after reset; not documented, zero is assumed.
@@ -37,9 +41,7 @@ impl Vector {
     /// `AdvancePRNG` in the lanes of `mask`.
     pub(super) fn random(&mut self, mask: u32) -> LReg {
         let result = self.prng;
-        for (lane, state) in self.prng.iter_mut().enumerate() {
-            *state = blend(*state, random::next(*state), 0u32.wrapping_sub(mask >> lane & 1));
-        }
+        advance(&mut self.prng, mask);
         result
     }
 
@@ -55,18 +57,13 @@ impl Vector {
         };
         let (b, c) = (&self.lregs[r.b], &self.lregs[r.c]);
         let mut out = [0; LANES];
-        let to_int = |keep_sign: bool, limit: u32, out: &mut LReg| {
-            for lane in 0..LANES {
-                out[lane] = float_to_int(c[lane], bits[lane], keep_sign, limit, how);
-            }
-        };
         match insn.mod1() {
-            0 => (0..LANES).for_each(|lane| out[lane] = shorten(c[lane], bits[lane], 13, how)),
-            1 => (0..LANES).for_each(|lane| out[lane] = shorten(c[lane], bits[lane], 16, how)),
-            2 => to_int(false, 255, &mut out),
-            3 => to_int(true, 127, &mut out),
-            6 => to_int(false, 65_535, &mut out),
-            7 => to_int(true, 32_767, &mut out),
+            0 => shorten_lanes((c, &bits), 13, how, &mut out),
+            1 => shorten_lanes((c, &bits), 16, how, &mut out),
+            2 => to_int_lanes((c, &bits), (0, 255), how, &mut out),
+            3 => to_int_lanes((c, &bits), (SIGN, 127), how, &mut out),
+            6 => to_int_lanes((c, &bits), (0, 65_535), how, &mut out),
+            7 => to_int_lanes((c, &bits), (SIGN, 32_767), how, &mut out),
             mode => {
                 for lane in 0..LANES {
                     let by = if insn.use_imm5() { insn.imm5() } else { b[lane] & 31 };
@@ -93,35 +90,54 @@ impl Vector {
     }
 }
 
+/// The generators of the lanes of `mask` go on.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
+fn advance(states: &mut LReg, mask: u32) {
+    for lane in 0..LANES {
+        states[lane] = if mask >> lane & 1 != 0 { random::next(states[lane]) } else { states[lane] };
+    }
+}
+
+/// [`shorten`] of lanes and their random numbers.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
+fn shorten_lanes((x, random): (&LReg, &LReg), discarded: u32, how: Rounding, out: &mut LReg) {
+    for lane in 0..LANES {
+        out[lane] = shorten(x[lane], random[lane], discarded, how);
+    }
+}
+
+/// [`float_to_int`] of lanes and their random numbers.
+#[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
+fn to_int_lanes((x, random): (&LReg, &LReg), (sign, limit): (u32, u32), how: Rounding, out: &mut LReg) {
+    for lane in 0..LANES {
+        out[lane] = float_to_int(x[lane], random[lane], sign, limit, how);
+    }
+}
+
 /// FP32 with `discarded` bits less of mantissa.
-#[inline]
+#[inline(always)]
 fn shorten(x: u32, random: u32, discarded: u32, how: Rounding) -> u32 {
     let unit = 1 << discarded;
     let rest = x & (unit - 1);
     let up = if rest >= (random >> (23 - discarded)) + how.more { unit } else { 0 };
-    match x >> 23 & 0xFF {
-        0 => 0,
-        255 => x & 0xFF80_0000,
-        _ => (x - rest).wrapping_add(up),
-    }
+    let exponent = x >> 23 & 0xFF;
+    let shortened = if exponent == 0 { 0 } else { (x - rest).wrapping_add(up) };
+    if exponent == 255 { x & 0xFF80_0000 } else { shortened }
 }
 
-/// A sign-magnitude integer from FP32, at most `limit`; with the sign, or the magnitude only.
-#[inline]
-fn float_to_int(x: u32, random: u32, keep_sign: bool, limit: u32, how: Rounding) -> u32 {
+/// A sign-magnitude integer from FP32, at most `limit`; with the bits of `sign`.
+#[inline(always)]
+fn float_to_int(x: u32, random: u32, sign: u32, limit: u32, how: Rounding) -> u32 {
     let exponent = (x >> 23 & 0xFF).cast_signed() - 127;
-    let sign = if keep_sign { x & SIGN } else { 0 };
-    if exponent < -1 && !how.small {
-        return 0;
-    }
-    let magnitude = if exponent >= 16 {
-        limit
-    } else {
-        let mantissa = u64::from(x & 0x7F_FFFF | 0x80_0000);
-        let fixed = if exponent >= 0 { mantissa << exponent } else { mantissa >> (-exponent).min(63) };
-        round_fixed(fixed, random, how).min(limit)
-    };
-    if magnitude == 0 { 0 } else { sign | magnitude }
+    let mantissa = x & 0x7F_FFFF | 0x80_0000;
+    // With 23 bits behind the point: below one, or more than a number's bits, which is then limited.
+    let (left, right) = (exponent.clamp(0, 15).cast_unsigned(), (-exponent).clamp(0, 31).cast_unsigned());
+    let whole = if exponent < 0 { 0 } else { mantissa >> (23 - left) };
+    let rest = (mantissa << left >> right) & 0x7F_FFFF;
+    let magnitude = (whole + u32::from(rest >= random + how.more)).min(limit);
+    let magnitude = if exponent >= 16 { limit } else { magnitude };
+    let is_small = (exponent < -1) & !how.small;
+    if is_small | (magnitude == 0) { 0 } else { x & sign | magnitude }
 }
 
 /// A sign-magnitude integer shifted right and clamped to 8 bits.
