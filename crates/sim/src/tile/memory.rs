@@ -34,6 +34,7 @@ fn register(addr: u64, len: usize) -> Result<u32, Fault> {
     }
 }
 
+#[cold]
 fn refused(refuse: Refuse<Fault>, addr: u64) -> Fault {
     match refuse {
         Refuse::Fault(fault) => fault,

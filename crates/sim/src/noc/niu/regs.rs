@@ -225,11 +225,13 @@ fn in_counters(off: u32) -> bool {
 }
 
 /// An access to an offset without a register.
+#[cold]
 fn unknown(off: u32, access: &str) -> Fault {
     Fault::new(FaultClass::UnimplementedFunctionality, format!("{access} of NIU register {off:#x}"), MAP_PAGE)
 }
 
 /// An access that the register does not allow.
+#[cold]
 fn refused(off: u32, slot: Slot, access: &str) -> Fault {
     let why = slot.reg.access.refusal();
     let what = format!("{access} of {slot} (NIU register {off:#x}), which is {why}");
@@ -237,6 +239,7 @@ fn refused(off: u32, slot: Slot, access: &str) -> Fault {
 }
 
 /// A write that changes bits whose effect is not modelled.
+#[cold]
 fn not_changed(slot: Slot, old: u32, value: u32) -> Fault {
     let what = match slot.reg.refused {
         "" => format!("{slot} changes from {old:#x} to {value:#x}, which is not built"),

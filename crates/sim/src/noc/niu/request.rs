@@ -100,6 +100,8 @@ enum Space {
     Device,
 }
 
+#[cold]
+#[inline(never)]
 fn bad(what: impl Into<String>, page: &'static str) -> Fault {
     Fault::new(FaultClass::UndefinedBehavior, what, page)
 }
@@ -551,6 +553,7 @@ pub(crate) fn is_misaligned(fault: &Fault) -> bool {
     fault.read == ALIGN_PAGE
 }
 
+#[cold]
 fn unaligned_register(addr: u64) -> Fault {
     bad("a request on a register address that is not a multiple of 4", LEN_PAGE).at_addr(addr)
 }
