@@ -195,7 +195,9 @@ impl Reach<'_> {
                     let request = Box::new(niu.describe(start));
                     recorder.request(at, agent, by.map_or(0, |by| by.pc), request);
                 }
-                self.fabric.started.extend(start.map(|start| (noc as u8, start)));
+                if let Some(start) = start {
+                    self.fabric.started.push((noc as u8, start));
+                }
                 Ok(())
             }
             Region::Stream { offset } => self.fabric.streams.write(offset, value).map_err(Refuse::Fault),

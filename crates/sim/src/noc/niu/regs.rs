@@ -176,6 +176,15 @@ impl Niu {
         }
     }
 
+    /// Starts the request of an initiator if that is what a write of `value` to the register at
+    /// `off` does; `None`, without effect, for everything else and for a request that
+    /// [`Niu::write`] refuses.
+    pub(crate) fn quick_start(&mut self, off: u32, value: u32, at: Cycle) -> Option<Start> {
+        let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
+        let free = self.initiators.get(buf).is_some_and(|initiator| !initiator.busy);
+        (free && field == init::CMD_CTRL && value == 1).then(|| self.start(buf, at).ok()).flatten()
+    }
+
     fn write_initiator(&mut self, buf: usize, slot: Slot, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
         let initiator = &mut self.initiators[buf];
         if initiator.busy {

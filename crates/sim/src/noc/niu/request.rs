@@ -198,6 +198,19 @@ impl Niu {
         self.depart_at(start, mem, out).map_err(|fault| self.named(fault, at))
     }
 
+    /// As [`Niu::depart`], for a [plain read](Start::is_plain_read).
+    pub(crate) fn depart_plain_read(&mut self, start: Start, out: &mut Outbox) {
+        let Start { at, request: Request { id, initiator, action, .. } } = start;
+        let Action::Read { from, addr, len, reply } = action else { return };
+        for index in [counter::MST_RD_REQ_STARTED, counter::MST_RD_REQ_SENT, counter::MST_CMD_ACCEPTED] {
+            self.count(index, 1);
+        }
+        let initiator = &mut self.initiators[usize::from(initiator)];
+        (initiator.busy, initiator.splitting) = (false, false);
+        let body = Body::ReadRequest { addr, len: len as u32, reply };
+        self.send(at, Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body }, out);
+    }
+
     fn depart_at(
         &mut self,
         start: Start,
