@@ -92,24 +92,35 @@ impl DerefMut for Fault {
 }
 
 impl Fault {
+    // Whatever makes a fault or adds to it is cold, so that its code stands apart from that of
+    // programs without any: a packet's way through the chip just fits into an instruction cache.
+
     /// A fault without a site; callers that know the site add it.
+    #[cold]
+    #[inline(never)]
     pub fn new(class: FaultClass, what: impl Into<String>, read: &'static str) -> Self {
         Self(Box::new(FaultReport { class, what: what.into(), site: FaultSite::default(), read }))
     }
     /// Names the address, unless it is named already.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub fn at_addr(mut self, addr: u64) -> Self {
         self.site.addr.get_or_insert(addr);
         self
     }
     /// Names the tile, unless it is named already.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub fn at_tile(mut self, tile: NocXy) -> Self {
         self.site.tile.get_or_insert(tile);
         self
     }
     /// Names the core and instruction, unless named already.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub fn at_core(mut self, core: Processor, pc: u32) -> Self {
         self.site.core.get_or_insert(core);
         self.site.pc.get_or_insert(pc);
@@ -117,6 +128,8 @@ impl Fault {
     }
     /// Names who pushed the coprocessor's instruction, unless that is named already.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn of_push(mut self, origin: Origin) -> Self {
         let site = &mut self.site;
         if site.pushed.is_none() {
@@ -126,12 +139,16 @@ impl Fault {
     }
     /// Names the NIU that sent the packet, unless it is named already.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub fn sent_by(mut self, from: Place) -> Self {
         self.site.sender.get_or_insert(NocXy::new(from.x, from.y));
         self
     }
     /// Names the cycle, unless it is named already.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub fn at_cycle(mut self, cycle: Cycle) -> Self {
         self.site.cycle.get_or_insert(cycle);
         self

@@ -71,9 +71,12 @@ struct Content {
 }
 
 impl Content {
+    #[cold]
+    #[inline(never)]
     fn fault(&self, class: FaultClass, what: &str, addr: u64) -> Fault {
         Fault::new(class, format!("DRAM bank {}: {what}", self.bank), READ).at_addr(addr)
     }
+    #[cold]
     fn outside(&self, e: OutOfRange) -> Fault {
         self.fault(FaultClass::UndefinedBehavior, &e.to_string(), e.addr)
     }

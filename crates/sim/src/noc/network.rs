@@ -134,33 +134,37 @@ impl Network {
         let Departure { at, packet } = departure;
         let counted = NocStats::of(&packet);
         self.stats += counted;
-        let mut late = self.late.take();
+        let links = &mut self.links[usize::from(packet.noc & 1)];
+        let late = &mut self.late;
         let mut deliver = |at, to: Place, packet: Packet| {
             let at = late.as_mut().map_or(at, |late| late.arrival(at, &packet, to));
             deliver(at, to.node, packet);
         };
         match &packet.to {
             &(Dest::Unicast(to) | Dest::Copy(to)) => {
-                let arrival = self.unicast(at, &packet, to);
+                let arrival = links.unicast(at, &packet, to);
                 deliver(arrival, to, packet);
             }
             Dest::Multicast(tiles) => {
                 let tiles = tiles.clone();
-                self.multicast(at, &packet, &tiles, true, &mut deliver);
+                links.multicast(at, &packet, &tiles, true, &mut deliver);
             }
             Dest::MulticastY(tiles) => {
                 let tiles = tiles.clone();
-                self.multicast(at, &packet, &tiles, false, &mut deliver);
+                links.multicast(at, &packet, &tiles, false, &mut deliver);
             }
         }
-        self.late = late;
         counted
     }
+}
 
+impl Links {
+    /// Carries a packet to one NIU; returns when its last flit arrives.
+    #[inline]
     fn unicast(&mut self, at: Cycle, packet: &Packet, to: Place) -> Cycle {
+        let links = self;
         let noc = usize::from(packet.noc & 1);
         let flits = packet.body.flits();
-        let links = &mut self.links[noc];
         let (x, y) = inside(packet.from);
         let (to_x, to_y) = inside(to);
         let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
@@ -190,9 +194,9 @@ impl Network {
         x_major: bool,
         deliver: &mut impl FnMut(Cycle, Place, Packet),
     ) {
+        let links = self;
         let noc = usize::from(packet.noc & 1);
         let flits = packet.body.flits();
-        let links = &mut self.links[noc];
         let tree = Tree::new(tiles, x_major);
         let (x, y) = inside(packet.from);
         let mut at_niu = [0; ROUTERS];

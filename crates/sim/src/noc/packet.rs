@@ -172,6 +172,9 @@ pub(crate) struct Touch {
     pub len: u64,
 }
 
+/// So many of the first departures are looked at one by one.
+const SOON: usize = 4;
+
 /// A departing packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Departure {
@@ -182,12 +185,16 @@ pub(crate) struct Departure {
 }
 
 impl Departure {
-    /// The sort key of departures: (cycle, sender).
+    /// The sort key of departures, (cycle, sender), in one number.
     #[inline]
-    fn key(&self) -> (Cycle, u32) {
-        let Place { node, x, y } = self.packet.from;
-        (self.at, u32::from(node) << 16 | u32::from(x) << 8 | u32::from(y))
+    fn key(&self) -> u128 {
+        key(self.at, self.packet.from)
     }
+}
+
+#[inline]
+fn key(at: Cycle, Place { node, x, y }: Place) -> u128 {
+    u128::from(at) << 32 | u128::from(u32::from(node) << 16 | u32::from(x) << 8 | u32::from(y))
 }
 
 /// Packets that have left the nodes. The network takes them at the end of a window, in the order of
@@ -216,19 +223,23 @@ impl Default for Outbox {
 impl Outbox {
     /// Adds a departure.
     pub(crate) fn push(&mut self, at: Cycle, packet: Packet) {
-        let departure = Departure { at, packet };
-        let key = departure.key();
+        let key = key(at, packet.from);
         self.earliest = self.earliest.min(at);
         self.own = self.own.min(at);
         // After its equals: departures of one node and cycle keep their order. Most leave after all
         // the others, or before them.
         if self.departures.back().is_none_or(|last| last.key() <= key) {
-            self.departures.push_back(departure);
+            self.departures.push_back(Departure { at, packet });
         } else if self.departures.front().is_some_and(|first| key < first.key()) {
-            self.departures.push_front(departure);
+            self.departures.push_front(Departure { at, packet });
         } else {
-            let place = self.departures.partition_point(|other| other.key() <= key);
-            self.departures.insert(place, departure);
+            // Of the others most leave soon, before nearly all that a busy bank knows ahead.
+            let soon = self.departures.iter().take(SOON);
+            let place = match soon.take_while(|other| other.key() <= key).count() {
+                SOON => self.departures.partition_point(|other| other.key() <= key),
+                place => place,
+            };
+            self.departures.insert(place, Departure { at, packet });
         }
     }
     /// Notes that the host can see something from cycle `at` on: no node runs further than

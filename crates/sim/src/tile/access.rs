@@ -195,7 +195,9 @@ impl Reach<'_> {
                     let request = Box::new(niu.describe(start));
                     recorder.request(at, agent, by.map_or(0, |by| by.pc), request);
                 }
-                self.fabric.started.extend(start.map(|start| (noc as u8, start)));
+                if let Some(start) = start {
+                    self.fabric.started.push((noc as u8, start));
+                }
                 Ok(())
             }
             Region::Stream { offset } => self.fabric.streams.write(offset, value).map_err(Refuse::Fault),
@@ -273,17 +275,20 @@ impl Reach<'_> {
 
 /// An access over an NIU to that NIU's own registers which [`super::memory::receive`] does not
 /// carry out.
+#[cold]
 fn own_niu(addr: u32) -> Fault {
     let what = "an access over an NIU to that NIU's own registers other than one word";
     let fault = Fault::new(FaultClass::UnimplementedFunctionality, what, "BlackholeA0/NoC/MemoryMap.md");
     fault.at_addr(u64::from(addr))
 }
 
+#[cold]
 fn unmapped(addr: u32) -> Fault {
     Fault::new(FaultClass::UndefinedBehavior, "no memory or register at this address", PAGE).at_addr(u64::from(addr))
 }
 
 /// The coprocessor accesses, over its tile, its own debug registers.
+#[cold]
 fn own_debug_registers() -> Fault {
     let what = "the coprocessor uses its own debug registers";
     let read = "BlackholeA0/TensixTile/BabyRISCV/PushTensixInstruction.md, Debug registers";

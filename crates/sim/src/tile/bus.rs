@@ -62,14 +62,28 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
 
     /// Sends the request that is due.
     #[inline(never)]
-    fn settle(&mut self) -> Result<(), Refused> {
+    fn settle(&mut self) {
         self.due = NEVER;
-        match (&mut self.out, self.shared.fabric.started.pop()) {
-            (Some(out), Some((noc, start))) => {
-                self.shared.depart(self.ports.reborrow(), noc, start, out).map_err(Refuse::Fault)
-            }
-            _ => Ok(()),
+        if let Some(out) = &mut self.out
+            && let Some((noc, start)) = self.shared.fabric.started.pop()
+        {
+            self.shared.nius[usize::from(noc)].depart_plain_read(start, out);
         }
+    }
+
+    /// Starts a request if that is what the store does and nobody sleeps on the NIU's registers;
+    /// `None`, without effect, for anything else and for what [`TileBus::store_register`] refuses.
+    fn quick_start(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Option<Store> {
+        let (noc, offset) = niu_register(addr)?;
+        let plain = width == Width::Word && at < self.horizon.min(self.due) && !self.shared.fabric.log.on;
+        if !plain || self.shared.fabric.is_watched(wake::NIU << noc) || self.shared.fabric.recorder.is_some() {
+            return None;
+        }
+        let start = self.shared.nius[noc].quick_start(offset, value, at)?;
+        self.shared.fabric.started.push((noc as u8, start));
+        self.limit_by_started();
+        self.limit_by_coprocessor();
+        Some(Store { hold: 0, effect: Effect::Visible })
     }
 
     /// Ends the turn where a request that the core has started leaves, because others may see that.
@@ -107,7 +121,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             return Err(Refuse::Sync);
         }
         if at >= self.due {
-            self.settle()?;
+            self.settle();
         }
         let sleepers = self.shared.fabric.sleepers_on(u64::from(addr), width.bytes());
         if self.must_wake(sleepers) {
@@ -301,6 +315,10 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     }
 
     fn load_anywhere(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
+        if (self.due..self.horizon).contains(&at) && width == Width::Word && niu_register(addr).is_some() {
+            // Mostly a counter, whose read waited only for the request to leave.
+            self.settle();
+        }
         if let Ok(load) = self.load_within_loop(at, addr, width) {
             return Ok(load);
         }
@@ -308,11 +326,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             return Err(Refuse::Sync);
         }
         if at >= self.due && !self.shared.fabric.log.on {
-            self.settle()?;
-            // Mostly an NIU's counter, whose read waited only for the request to leave.
-            if let Ok(load) = self.quick_register(at, addr, width) {
-                return Ok(load);
-            }
+            self.settle();
         }
         self.load_register(at, addr, width)
     }
@@ -325,9 +339,11 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Same });
         }
         // The run loop has tried the quick path already, unless it records.
-        if niu_register(addr).is_none()
-            && let Ok(store) = self.store_within_loop(at, pc, addr, width, value)
-        {
+        if niu_register(addr).is_some() {
+            if let Some(store) = self.quick_start(at, addr, width, value) {
+                return Ok(store);
+            }
+        } else if let Ok(store) = self.store_within_loop(at, pc, addr, width, value) {
             return Ok(store);
         }
         if addr < map::L1_SIZE {

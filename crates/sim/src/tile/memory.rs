@@ -34,6 +34,7 @@ fn register(addr: u64, len: usize) -> Result<u32, Fault> {
     }
 }
 
+#[cold]
 fn refused(refuse: Refuse<Fault>, addr: u64) -> Fault {
     match refuse {
         Refuse::Fault(fault) => fault,
@@ -93,7 +94,9 @@ impl Shared {
         let (niu, mut memory) = self.niu(usize::from(noc), ports);
         let next = niu.depart(start, &mut memory, out)?;
         // The next piece of a request that hardware splits.
-        self.fabric.started.extend(next.map(|next| (noc, next)));
+        if let Some(next) = next {
+            self.fabric.started.push((noc, next));
+        }
         Ok(())
     }
 

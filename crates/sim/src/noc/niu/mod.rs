@@ -121,6 +121,8 @@ impl Niu {
         out.push(at, packet);
     }
 
+    #[cold]
+    #[inline(never)]
     fn named(&self, fault: Fault, at: Cycle) -> Fault {
         fault.at_tile(self.logical).at_cycle(at)
     }

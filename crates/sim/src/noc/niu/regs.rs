@@ -176,6 +176,15 @@ impl Niu {
         }
     }
 
+    /// Starts the request of an initiator if that is what a write of `value` to the register at
+    /// `off` does; `None`, without effect, for everything else and for a request that
+    /// [`Niu::write`] refuses.
+    pub(crate) fn quick_start(&mut self, off: u32, value: u32, at: Cycle) -> Option<Start> {
+        let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
+        let free = self.initiators.get(buf).is_some_and(|initiator| !initiator.busy);
+        (free && field == init::CMD_CTRL && value == 1).then(|| self.start(buf, at).ok()).flatten()
+    }
+
     fn write_initiator(&mut self, buf: usize, slot: Slot, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {
         let initiator = &mut self.initiators[buf];
         if initiator.busy {
@@ -225,11 +234,13 @@ fn in_counters(off: u32) -> bool {
 }
 
 /// An access to an offset without a register.
+#[cold]
 fn unknown(off: u32, access: &str) -> Fault {
     Fault::new(FaultClass::UnimplementedFunctionality, format!("{access} of NIU register {off:#x}"), MAP_PAGE)
 }
 
 /// An access that the register does not allow.
+#[cold]
 fn refused(off: u32, slot: Slot, access: &str) -> Fault {
     let why = slot.reg.access.refusal();
     let what = format!("{access} of {slot} (NIU register {off:#x}), which is {why}");
@@ -237,6 +248,7 @@ fn refused(off: u32, slot: Slot, access: &str) -> Fault {
 }
 
 /// A write that changes bits whose effect is not modelled.
+#[cold]
 fn not_changed(slot: Slot, old: u32, value: u32) -> Fault {
     let what = match slot.reg.refused {
         "" => format!("{slot} changes from {old:#x} to {value:#x}, which is not built"),

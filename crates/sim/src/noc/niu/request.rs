@@ -100,6 +100,8 @@ enum Space {
     Device,
 }
 
+#[cold]
+#[inline(never)]
 fn bad(what: impl Into<String>, page: &'static str) -> Fault {
     Fault::new(FaultClass::UndefinedBehavior, what, page)
 }
@@ -194,6 +196,19 @@ impl Niu {
     ) -> Result<Option<Start>, Fault> {
         let at = start.at;
         self.depart_at(start, mem, out).map_err(|fault| self.named(fault, at))
+    }
+
+    /// As [`Niu::depart`], for a [plain read](Start::is_plain_read).
+    pub(crate) fn depart_plain_read(&mut self, start: Start, out: &mut Outbox) {
+        let Start { at, request: Request { id, initiator, action, .. } } = start;
+        let Action::Read { from, addr, len, reply } = action else { return };
+        for index in [counter::MST_RD_REQ_STARTED, counter::MST_RD_REQ_SENT, counter::MST_CMD_ACCEPTED] {
+            self.count(index, 1);
+        }
+        let initiator = &mut self.initiators[usize::from(initiator)];
+        (initiator.busy, initiator.splitting) = (false, false);
+        let body = Body::ReadRequest { addr, len: len as u32, reply };
+        self.send(at, Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body }, out);
     }
 
     fn depart_at(
@@ -551,6 +566,7 @@ pub(crate) fn is_misaligned(fault: &Fault) -> bool {
     fault.read == ALIGN_PAGE
 }
 
+#[cold]
 fn unaligned_register(addr: u64) -> Fault {
     bad("a request on a register address that is not a multiple of 4", LEN_PAGE).at_addr(addr)
 }
