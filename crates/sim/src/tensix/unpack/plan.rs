@@ -63,6 +63,11 @@ impl Input {
         if addr > self.limit * per_byte { addr.checked_sub(self.fifo * per_byte).unwrap_or(NOWHERE) } else { addr }
     }
 
+    /// Bytes from `addr` to the last address from which nothing goes back; `None`: it never does.
+    pub(super) fn room(&self, addr: u64) -> Option<u64> {
+        (self.fifo != 0).then(|| self.limit.saturating_sub(addr))
+    }
+
     /// Spans of L1 that are read, of what is not compressed and does not wrap: address and bytes.
     pub(super) fn spans(&self, block: bool) -> impl Iterator<Item = (u32, u32)> {
         let (count, bits) = (self.data_count(), u64::from(self.bits));
