@@ -2,6 +2,7 @@
 //! after a while.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tilework_abi::board::Board;
 use tilework_abi::noc::NocXy;
@@ -41,7 +42,10 @@ fn write(chip: &mut Chip, xy: NocXy, addr: u32, data: &[u8]) {
 
 /// Starts `program` on BRISC of the first `count` workers.
 fn started(program: &[(Op, u8, u8, u8, i32)], count: usize) -> Chip {
-    let mut chip = Chip::new(ChipConfig::new(Board::P100)).expect("the board tables fit");
+    // With several threads, how many packets one of them has at once depends on the machine, and so
+    // when its memory has grown.
+    let config = ChipConfig { threads: NonZeroUsize::new(1), ..ChipConfig::new(Board::P100) };
+    let mut chip = Chip::new(config).expect("the board tables fit");
     let words = program.iter().map(|&(op, rd, rs1, rs2, imm)| encode(Insn { op, rd, rs1, rs2, imm }));
     let code: Vec<u8> = words.flat_map(|word| word.expect("operands fit").to_le_bytes()).collect();
     for xy in Board::P100.workers().take(count) {
