@@ -31,9 +31,11 @@ pub(super) fn is_integer(dtype: DType) -> bool {
     numbers_of(dtype) != integer::NUMBERS
 }
 
-/// A cast of a slot, if the types differ in more than their precision.
+/// A cast of a slot, if the types differ in more than their precision. Integers of 32 bits keep
+/// their bits with another sign, as host arithmetic has it.
 pub(super) fn cast(slot: u32, from: DType, to: DType) -> Result<Option<Line>, String> {
-    if from == to || (!is_integer(from) && !is_integer(to)) {
+    let same_bits = |dtype| matches!(dtype, DType::I32 | DType::U32);
+    if from == to || (!is_integer(from) && !is_integer(to)) || (same_bits(from) && same_bits(to)) {
         return Ok(None);
     }
     let step = Step::new(Function::Typecast).of(slot, 0, 0).to(slot);
