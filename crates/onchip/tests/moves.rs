@@ -8,7 +8,7 @@ use chip::{BLOCKS, array, floats, lengths, numbers, rows, same, same_of, same_on
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_engine::{Tolerance, Value};
-use tilework_model::common::DataType;
+use tilework_model::common::{DataType, TensorLayout};
 use tilework_model::ttnn::ops::attention::{
     ConcatenateHeadsOp, NLPConcatHeadsDecodeOp, NLPCreateQKVHeadsDecodeOp, RotaryEmbeddingLlamaOp, RotaryEmbeddingOp,
     SplitQueryKeyValueAndSplitHeadsOp,
@@ -23,7 +23,7 @@ use tilework_model::ttnn::ops::eltwise::{
 };
 use tilework_model::ttnn::ops::embedding::EmbeddingBackwardOp;
 use tilework_model::ttnn::ops::kv_cache::{FillCacheOp, PagedFillCacheOp, PagedUpdateCacheOp, UpdateCacheOp};
-use tilework_model::ttnn::ops::layout::BitcastConvertOp;
+use tilework_model::ttnn::ops::layout::{BitcastConvertOp, ToLayoutOp, TypecastOp};
 use tilework_model::ttnn::{Op, TensorRef};
 use tilework_ops::{Shape, Tensor};
 
@@ -314,5 +314,42 @@ fn places_on_both_boards() {
             UpdateCacheOp { cache: cache.clone(), input: input.clone(), update_index: index.clone(), batch_offset: 0 };
         let values = || vec![given(&cache, 1), given(&input, 2), whole(&index, &[77])];
         same_on(board, vec![Op::UpdateCache(op)], &[&cache, &input, &index], &values, &[&cache], Tolerance::EXACT);
+    }
+}
+
+/// Integers that the other type does not have keep their bits, as host arithmetic has it: words of
+/// generators of random numbers are cast so.
+#[test]
+fn integers_keep_their_bits_with_another_sign() {
+    let edges = [0, 1, 100, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xDEAD_BEEF, 0xFFFF_FFFF_u32];
+    let words: Vec<i64> = (0..3 * 33 * 35).map(|i| i64::from(edges[i % 8] ^ (i / 8) as u32)).collect();
+    let signed: Vec<i64> = words.iter().map(|&word| i64::from(word as u32 as i32)).collect();
+    for (from, to, values) in
+        [(DataType::UInt32, DataType::Int32, &words), (DataType::Int32, DataType::UInt32, &signed)]
+    {
+        for form in [|tensor| tensor, rows] {
+            let (input, out) = (form(tensor(1, from, &[3, 33, 35])), form(tensor(2, to, &[3, 33, 35])));
+            let op = TypecastOp { input: input.clone(), dtype: to, memcfg: None, out: out.clone() };
+            same_of(vec![Op::Typecast(op)], &[&input], &|| vec![whole(&input, values)], &[&out], Tolerance::EXACT);
+        }
+    }
+}
+
+/// A layout change that states another type, as the compiler has it behind pools of float32.
+#[test]
+fn a_layout_change_converts_elements() {
+    for (from, to) in [(DataType::BFloat16, DataType::Float32), (DataType::Float32, DataType::BFloat16)] {
+        for shape in [&[1, 1, 33, 35][..], &[2, 64, 32], &[5, 7]] {
+            let (input, out) = (rows(tensor(1, from, shape)), tensor(2, to, shape));
+            let op = |input: &TensorRef, out: &TensorRef, layout| {
+                let (input, out) = (input.clone(), out.clone());
+                Op::ToLayout(ToLayoutOp { input, layout, dtype: Some(to), memcfg: None, out })
+            };
+            let values = || vec![given(&input, 1)];
+            same_of(vec![op(&input, &out, TensorLayout::Tile)], &[&input], &values, &[&out], Tolerance::EXACT);
+            let (input, out) = (tensor(1, from, shape), rows(tensor(2, to, shape)));
+            let values = || vec![given(&input, 1)];
+            same_of(vec![op(&input, &out, TensorLayout::RowMajor)], &[&input], &values, &[&out], Tolerance::EXACT);
+        }
     }
 }

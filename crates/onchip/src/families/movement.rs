@@ -8,15 +8,20 @@ use tilework_model::ttnn::ops::data_movement::{
 use tilework_ops::{DType, Fill, Shape, Tensor};
 use tilework_runtime::tensor::{TensorDesc, TensorSpec};
 
+use super::eltwise;
 use super::rearrange::{self, Index, Part, strides};
 use crate::recipe::{Made, Of, Planned, Recipe, Site, Task};
 
-/// The same elements in order, in another layout or shape.
+/// The same elements in order, in another layout or shape. A layout change may state another
+/// element type as well.
 pub(super) fn same_elements(task: &Task<'_>) -> Planned {
     let ([source], [result]) = (task.operands, task.results) else { return Err("other than one operand".into()) };
     let count = |dims: &[usize]| dims.iter().product::<usize>();
     if count(source.logical_shape()) != count(result.logical_shape()) {
         return Err("another number of elements".into());
+    }
+    if source.dtype() != result.dtype() && source.logical_shape() == result.logical_shape() {
+        return eltwise::typecast(task);
     }
     rearrange::plan(vec![Part::in_order(task.operand(0)?, result.logical_shape())], 0, task)
 }
