@@ -132,14 +132,19 @@ pub fn find(id: &str) -> Option<&'static Row> {
     all().find(|row| row.id == id)
 }
 
-/// Ids that an unknown one may have meant, the nearest first: at most three.
+/// Ids that an unknown one may have meant, the nearest first: at most three. Those that it is a
+/// part of, whose words begin with its words in the same order, or that differ in few letters.
 pub fn near(id: &str) -> Vec<&'static str> {
-    /// From which similarity on (0 to 1) an id is suggested.
+    /// From which similarity on an id is suggested: 1 less the part of the letters that differ.
     const LIKE: f64 = 0.6;
-    let id = id.to_lowercase().replace('_', "-");
-    let likeness = |row: &Row| match row.id.contains(&id) && id.len() > 2 {
+    let id = id.to_lowercase().replace(['_', ' '], "-");
+    let begins = |row: &Row| {
+        let mut words = row.id.split('-');
+        id.split('-').all(|part| words.any(|word| word.starts_with(part)))
+    };
+    let likeness = |row: &Row| match id.len() > 2 && (row.id.contains(&id) || begins(row)) {
         true => 1.0,
-        false => strsim::jaro_winkler(row.id, &id),
+        false => strsim::normalized_damerau_levenshtein(row.id, &id),
     };
     let mut known: Vec<(f64, &str)> =
         all().map(|row| (likeness(row), row.id)).filter(|(like, _)| *like > LIKE).collect();
@@ -221,6 +226,9 @@ mod tests {
         assert_eq!(near("l1-unwriten-read")[0], "l1-unwritten-read");
         assert_eq!(near("CB_PAGE_NOT_RESERVED")[0], "cb-page-not-reserved");
         assert!(near("trid").contains(&"noc-trid-reused"));
-        assert!(near("0123456789").is_empty());
+        assert!(near("noc-wait").contains(&"noc-not-waited"));
+        for other in ["0123456789", "FOO", "noc-xyzzy-quux", "help", "-", ""] {
+            assert_eq!(near(other), [""; 0], "{other}");
+        }
     }
 }
