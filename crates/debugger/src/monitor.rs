@@ -48,7 +48,7 @@ const COMMANDS: [Command; 13] = [
     Command {
         name: "findings",
         arguments: "",
-        about: "what was found to be wrong up to now, with --checks",
+        about: "what was found to be wrong up to now, if the run has --checks",
         run: findings,
     },
     Command {
@@ -142,7 +142,8 @@ fn checkpoints(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
 
 fn findings(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
     let Some(found) = machine.all_found() else {
-        return Ok("nothing is looked for: run with --checks warn, error or races\n".into());
+        let how = "run with --checks warn, error or races; a replay has the options of its bundle's run";
+        return Ok(format!("nothing is looked for: {how}\n"));
     };
     let mut text = String::new();
     for found in &found {
