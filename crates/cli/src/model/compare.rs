@@ -56,7 +56,12 @@ impl CompareReport {
     /// The first departure as a failed run.
     pub fn failure(&self) -> Option<Failure> {
         let first = self.departures.first()?;
-        Some(Failure::failed("mismatch", format!("{}: what it read and made is in departure_*.npy", first.text)))
+        let mut what = format!("{}: what it read and made is in departure_*.npy", first.text);
+        if self.inputs == CompareName::Native.inputs() {
+            what += ". Its inputs are the chip's own, in which roundings add up: with --compare native-inputs each \
+                     operation is judged by itself";
+        }
+        Some(Failure::failed("mismatch", what))
     }
 
     pub fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
