@@ -97,6 +97,18 @@ fn a_board_of_a_file_runs_the_examples() {
     assert!(shown.starts_with("lab-7: 128 workers and 2 dispatch cores in 13 columns, 7 DRAM banks"), "{shown}");
 }
 
+/// The P150 of today's firmware is a file among the examples.
+#[test]
+fn a_p150_with_120_tiles_runs_an_example() {
+    let (folder, board) = (folder(), repository().join("examples/boards/p150-120.toml"));
+    let board = board.to_str().unwrap();
+    let report = report("increment", folder.path(), &["--board", board]);
+    assert_eq!(report["board"], "p150-120");
+    check_outputs("increment", folder.path(), 118);
+    let shown = tilework(&["board", board]).code(0).stdout;
+    assert!(shown.starts_with("p150-120: 118 workers and 2 dispatch cores in 12 columns, 8 DRAM banks"), "{shown}");
+}
+
 #[test]
 fn two_runs_of_each_example_give_the_same_cycles_and_bytes() {
     for name in ["increment", "pipeline", "ring"] {
