@@ -83,6 +83,9 @@ impl ActiveNodes {
     #[inline(never)]
     fn move_later(&mut self, node: usize, outlook: Outlook) {
         if let Some(position) = self.later.iter().position(|active| active.node == node) {
+            if self.later[position].outlook == outlook {
+                return;
+            }
             self.later.remove(position);
         }
         self.add(node, outlook);

@@ -18,9 +18,10 @@ pub(crate) trait Endpoint: Send {
     fn events(&self) -> &EventQueue<Self::Event>;
     /// As [`Endpoint::events`].
     fn events_mut(&mut self) -> &mut EventQueue<Self::Event>;
-    /// No answer leaves sooner than this after the event that it answers.
-    fn answers_after(&self) -> Cycle {
-        0
+    /// The node's [`Node::outlook`].
+    fn expects(&self) -> Outlook {
+        let next = self.events().next();
+        Outlook { next, sends: next }
     }
     /// Takes in a packet that arrives at cycle `at`.
     fn accept(&mut self, at: Cycle, packet: Packet) {
@@ -35,11 +36,10 @@ pub(crate) trait Endpoint: Send {
 
 impl<T: Endpoint> Node for T {
     fn next(&self) -> Cycle {
-        self.events().next()
+        self.expects().next
     }
     fn outlook(&self) -> Outlook {
-        let next = self.events().next();
-        Outlook { next, sends: next.saturating_add(self.answers_after()) }
+        self.expects()
     }
     fn deliver(&mut self, at: Cycle, packet: Packet) {
         self.accept(at, packet);

@@ -34,6 +34,10 @@ impl Pipe {
     pub(crate) fn start(&self, at: Cycle) -> Cycle {
         self.whole().max(at)
     }
+    /// What arrives now does not pass before this cycle.
+    pub(crate) fn busy_until(&self) -> Cycle {
+        self.free
+    }
     /// The first whole cycle at which it is free.
     fn whole(&self) -> Cycle {
         self.free.saturating_add(u64::from(self.units > 0))

@@ -7,6 +7,10 @@
 //! parts, given in [`crate::timing`]: a port takes one read per 16.4 cycles, the bank moves 47.4
 //! bytes a cycle for all ports together, and the access itself takes [`timing::DRAM_ACCESS`].
 //! Atomics do not exist here (WormholeB0/NoC/Atomics.md: L1 only).
+//!
+//! Reads change nothing that others see before their answers leave, which is no sooner than the
+//! bank is free and has accessed its memory. So while nothing but reads waits, the bank puts them
+//! off until then, and serves those that have queued up in one go, each as of its own cycle.
 
 mod store;
 #[cfg(test)]
@@ -20,6 +24,7 @@ use crate::endpoint::Endpoint;
 use crate::event_queue::EventQueue;
 use crate::inert::{niu_register, serve_register};
 use crate::noc::{self, Body, Data, Dest, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
+use crate::node::Outlook;
 use crate::pipe::Pipe;
 use crate::{Cycle, Fault, FaultClass, Memory, timing};
 use tilework_abi::board::DRAM_BANK_BYTES;
@@ -40,6 +45,8 @@ pub(crate) struct DramBank {
     ports: Vec<Port>,
     /// Waiting requests for registers of the NIUs, which are answered sooner than memory.
     register_requests: usize,
+    /// Waiting packets that are not [`Event::Read`], those for registers included.
+    others: usize,
     /// The source of the ports' NIU registers; without it, their addresses are memory
     /// like the rest.
     grid: Option<Arc<Grid>>,
@@ -57,7 +64,9 @@ struct Port {
 /// What can happen in a bank.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// A packet arrived from the NoC.
+    /// A read of the memory arrived, which nothing can be wrong with.
+    Read(Packet),
+    /// Another packet arrived from the NoC.
     Arrive(Packet),
     /// A port has accepted a read; this is its answer.
     Fetch(Packet),
@@ -110,6 +119,7 @@ impl DramBank {
             channel: Pipe::new(timing::DRAM_BANK),
             ports: Vec::new(),
             register_requests: 0,
+            others: 0,
             grid: None,
         }
     }
@@ -126,6 +136,14 @@ impl DramBank {
     /// Copies bytes of the memory; false outside it.
     pub(crate) fn peek(&self, addr: u64, out: &mut [u8]) -> bool {
         self.content.memory.read(addr, out).is_ok()
+    }
+
+    /// Serves a packet that arrives at `at`, or refuses it if the host has sent it.
+    #[inline(never)]
+    fn serve_other(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
+        serve_or_refuse(HostRequest::of(packet), at + timing::DRAM_ACCESS, out, |out| {
+            self.serve(at, packet, out).map_err(|fault| fault.sent_by(packet.from))
+        })
     }
 
     /// Serves a request that arrives at `at`; its answer leaves later.
@@ -149,15 +167,8 @@ impl DramBank {
                     let what = format!("a read of {len} bytes; a packet holds {MAX_PACKET_BYTES}");
                     return Err(self.content.fault(FaultClass::UndefinedBehavior, &what, addr));
                 }
-                let answer = noc::serve(at, here, packet, &mut self.content)?;
-                let pipe = &mut self.ports[port].pipes[noc];
-                let taken = pipe.start(at);
-                pipe.serve(at, 1);
-                match answer {
-                    // Nothing else comes before it.
-                    Some(answer) if taken == at && self.events.next() > at => self.fetch(at, answer, out),
-                    Some(answer) => self.events.push(taken, Event::Fetch(answer)),
-                    None => {}
+                if let Some(answer) = noc::serve(at, here, packet, &mut self.content)? {
+                    self.take_read(at, (port, noc), answer, out);
                 }
             }
             Body::AtomicRequest { addr, .. } => {
@@ -174,6 +185,43 @@ impl DramBank {
             }
         }
         Ok(())
+    }
+
+    /// Serves a read that arrives at `at`, as [`DramBank::serve`] would.
+    fn serve_read(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let (&Dest::Unicast(here), &Body::ReadRequest { addr, len, reply }) = (&packet.to, &packet.body) else {
+            return self.serve(at, packet, out);
+        };
+        let (port, noc) = (self.port_at(here), usize::from(packet.noc & 1));
+        if let Some(nius) = &mut self.ports[port].nius {
+            nius[noc].count_served(&packet.body);
+        }
+        let data = noc::read_data(at, addr, len, &mut self.content)?;
+        self.take_read(at, (port, noc), noc::read_response(packet.noc, packet.id, here, reply, data), out);
+        Ok(())
+    }
+
+    /// A port takes a read that arrives at `at` over NoC `noc` and has this answer.
+    #[inline]
+    fn take_read(&mut self, at: Cycle, (port, noc): (usize, usize), answer: Packet, out: &mut Outbox) {
+        let pipe = &mut self.ports[port].pipes[noc];
+        let taken = pipe.start(at);
+        pipe.serve(at, 1);
+        // Nothing else comes before it.
+        if taken == at && self.events.next() > at {
+            self.fetch(at, answer, out);
+        } else {
+            self.events.push(taken, Event::Fetch(answer));
+        }
+    }
+
+    /// Whether a packet is a read that can only be answered with bytes of the memory.
+    fn is_plain_read(&self, packet: &Packet) -> bool {
+        let (Dest::Unicast(_), &Body::ReadRequest { addr, len, .. }) = (&packet.to, &packet.body) else { return false };
+        let end = addr.checked_add(len.into());
+        len <= MAX_PACKET_BYTES
+            && end.is_some_and(|end| end <= self.content.memory.size())
+            && self.niu_register(packet).is_none()
     }
 
     /// The number of the port at `here`.
@@ -224,18 +272,34 @@ impl Endpoint for DramBank {
     fn events_mut(&mut self) -> &mut EventQueue<Event> {
         &mut self.events
     }
-    fn answers_after(&self) -> Cycle {
-        if self.register_requests == 0 { timing::DRAM_ACCESS } else { 0 }
+    fn expects(&self) -> Outlook {
+        let next = self.events.next();
+        if self.others == 0 {
+            // A read does not take fewer cycles than its answer has flits.
+            let first = next.max(self.channel.busy_until()).saturating_add(timing::DRAM_ACCESS);
+            return Outlook { next: first, sends: first };
+        }
+        let answers_after = if self.register_requests == 0 { timing::DRAM_ACCESS } else { 0 };
+        Outlook { next, sends: next.saturating_add(answers_after) }
     }
+    #[inline]
     fn accept(&mut self, at: Cycle, packet: Packet) {
-        self.register_requests += usize::from(self.niu_register(&packet).is_some());
-        self.events.arrive(at, Event::Arrive(packet));
+        let event = if self.is_plain_read(&packet) {
+            Event::Read(packet)
+        } else {
+            self.others += 1;
+            self.register_requests += usize::from(self.niu_register(&packet).is_some());
+            Event::Arrive(packet)
+        };
+        self.events.arrive(at, event);
     }
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {
-            Event::Arrive(packet) => serve_or_refuse(HostRequest::of(&packet), at + timing::DRAM_ACCESS, out, |out| {
-                self.serve(at, &packet, out).map_err(|fault| fault.sent_by(packet.from))
-            }),
+            Event::Read(packet) => self.serve_read(at, &packet, out).map_err(|fault| fault.sent_by(packet.from)),
+            Event::Arrive(packet) => {
+                self.others -= 1;
+                self.serve_other(at, &packet, out)
+            }
             Event::Fetch(answer) => {
                 self.fetch(at, answer, out);
                 Ok(())

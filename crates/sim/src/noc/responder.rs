@@ -50,7 +50,7 @@ pub(crate) fn write_ack(noc: u8, id: RequestId, from: Place, reply: Reply) -> Pa
 }
 
 /// Reads `len` bytes straight into a packet's payload.
-pub(super) fn read_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
+pub(crate) fn read_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
     if let Some(data) = mem.share(addr, len as usize) {
         return Ok(data);
     }
