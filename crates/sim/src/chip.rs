@@ -167,7 +167,7 @@ impl Node for Away {
     fn next(&self) -> Cycle {
         NEVER
     }
-    fn deliver(&mut self, _at: Cycle, _packet: Packet) {}
+    fn deliver(&mut self, _at: Cycle, _packet: impl Into<Box<Packet>>) {}
     fn run(&mut self, _until: Cycle, _out: &mut Outbox) -> Result<(), Fault> {
         Ok(())
     }
@@ -207,7 +207,8 @@ impl Node for AnyNode {
     fn rested(&self) -> Cycle {
         each!(self, node => node.rested())
     }
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
+    #[inline]
+    fn deliver(&mut self, at: Cycle, packet: impl Into<Box<Packet>>) {
         each!(self, node => node.deliver(at, packet));
     }
     #[inline(always)]
@@ -276,7 +277,8 @@ impl Chip {
         if let Some(late) = config.late {
             network.make_late(late, pcie as NodeId);
         }
-        let scheduler = Scheduler::new(network, Distances::new(&layout.places(nodes.len())), threads);
+        let distances = Distances::new(&layout.places(nodes.len())).with_dram(pcie - board::DRAM_BANKS..pcie);
+        let scheduler = Scheduler::new(network, distances, threads);
         Ok(Self { config, nodes, pcie, scheduler, host: 0, fault: None, grid, hub: None, ended: None })
     }
 

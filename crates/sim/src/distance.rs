@@ -7,6 +7,7 @@
 
 use crate::noc::Place;
 use crate::{Cycle, timing};
+use std::ops::Range;
 use tilework_abi::noc::{GRID_X, GRID_Y};
 
 /// The largest distance.
@@ -18,6 +19,8 @@ const _: () = assert!(FARTHEST <= u8::MAX as Cycle);
 pub(crate) struct Distances {
     nodes: usize,
     cycles: Box<[u8]>,
+    /// The nodes that are DRAM banks.
+    dram: Range<usize>,
 }
 
 impl Distances {
@@ -28,7 +31,20 @@ impl Distances {
             (timing::LOOKAHEAD + hops.saturating_sub(1) * timing::ROUTER_HOP) as u8
         };
         let cycles = places.iter().flat_map(|to| places.iter().map(move |from| between(from, to))).collect();
-        Self { nodes: places.len(), cycles }
+        Self { nodes: places.len(), cycles, dram: 0..0 }
+    }
+
+    /// The same, where these nodes are DRAM banks.
+    #[must_use]
+    pub(crate) fn with_dram(mut self, dram: Range<usize>) -> Self {
+        self.dram = dram;
+        self
+    }
+
+    /// Whether a node is a DRAM bank.
+    #[inline]
+    pub(crate) fn is_dram(&self, node: usize) -> bool {
+        self.dram.contains(&node)
     }
 
     /// How many nodes there are.
@@ -82,7 +98,7 @@ mod tests {
                     let body = Body::ReadRequest { addr: 0, len: 4, reply };
                     let packet =
                         Packet { noc, from: place[0], to: Dest::Unicast(at[0]), id: RequestId::default(), body };
-                    Network::new().carry(Departure { at: 0, packet }, |arrival, _, _| {
+                    Network::new().carry(Departure { at: 0, packet: packet.into() }, |arrival, _, _| {
                         assert!(arrival >= least, "from {from} to {to} on NoC {noc}: {arrival}, {least}");
                         let slack = &mut closest[usize::from(noc)];
                         *slack = (*slack).min(arrival - least);

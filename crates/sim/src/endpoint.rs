@@ -12,7 +12,7 @@ use crate::{Cycle, Fault, Node};
 /// A node that only handles events.
 pub(crate) trait Endpoint: Send {
     /// What can happen in it.
-    type Event: From<Packet>;
+    type Event: From<Box<Packet>>;
 
     /// The pending events.
     fn events(&self) -> &EventQueue<Self::Event>;
@@ -24,7 +24,7 @@ pub(crate) trait Endpoint: Send {
         Outlook { next, sends: next }
     }
     /// Takes in a packet that arrives at cycle `at`.
-    fn accept(&mut self, at: Cycle, packet: Packet) {
+    fn accept(&mut self, at: Cycle, packet: Box<Packet>) {
         self.events_mut().arrive(at, packet.into());
     }
     /// Handles an event at its cycle.
@@ -41,8 +41,9 @@ impl<T: Endpoint> Node for T {
     fn outlook(&self) -> Outlook {
         self.expects()
     }
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.accept(at, packet);
+    #[inline]
+    fn deliver(&mut self, at: Cycle, packet: impl Into<Box<Packet>>) {
+        self.accept(at, packet.into());
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         while let Some((at, event)) = self.events_mut().pop_before(out.horizon(until)) {

@@ -51,7 +51,7 @@ pub(crate) trait Node: Send {
     /// Accepts a packet whose last flit arrives at cycle `at`. Called between windows only; packets
     /// of one cycle are handled in the order of the calls. `at` is never in the node's past,
     /// speculation apart.
-    fn deliver(&mut self, at: Cycle, packet: Packet);
+    fn deliver(&mut self, at: Cycle, packet: impl Into<Box<Packet>>);
     /// Handles every event before cycle `until`, and puts departures into `out`.
     ///
     /// # Errors

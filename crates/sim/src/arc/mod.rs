@@ -51,7 +51,7 @@ pub(crate) struct ArcTile {
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A packet arrived from the NoC.
-    Arrive(Packet),
+    Arrive(Box<Packet>),
     /// The firmware checks its queues.
     Messages,
 }
@@ -240,8 +240,8 @@ impl Memory for View<'_> {
     }
 }
 
-impl From<Packet> for Event {
-    fn from(packet: Packet) -> Self {
+impl From<Box<Packet>> for Event {
+    fn from(packet: Box<Packet>) -> Self {
         Self::Arrive(packet)
     }
 }

@@ -65,11 +65,11 @@ struct Port {
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A read of the memory arrived, which nothing can be wrong with.
-    Read(Packet),
+    Read(Box<Packet>),
     /// Another packet arrived from the NoC.
-    Arrive(Packet),
+    Arrive(Box<Packet>),
     /// A port has accepted a read; this is its answer.
-    Fetch(Packet),
+    Fetch(Box<Packet>),
 }
 
 /// The bank's memory as packets see it.
@@ -108,6 +108,19 @@ impl Memory for Content {
     fn is_l1(&self, _addr: u64) -> bool {
         false
     }
+}
+
+/// How long a bank takes at least to answer a packet.
+pub(crate) fn answers_after(packet: &Packet) -> Cycle {
+    match packet.body {
+        Body::ReadRequest { addr, .. } if register_of(packet.noc, addr).is_none() => timing::DRAM_ACCESS,
+        _ => 0,
+    }
+}
+
+/// The register of a port's NIUs at `addr`, for packets of NoC `noc`.
+fn register_of(noc: u8, addr: u64) -> Option<(u8, u32)> {
+    niu_register(Site::Dram { bank: 0, port: 0 }, noc, addr)
 }
 
 impl DramBank {
@@ -157,7 +170,7 @@ impl DramBank {
         let (port, noc) = (self.port_at(here), usize::from(packet.noc & 1));
         if let Some(nius) = &mut self.ports[port].nius {
             match register {
-                Some(register) => return serve_register(nius, register, at, packet.clone(), out),
+                Some(register) => return serve_register(nius, register, at, packet, out),
                 None => nius[noc].count_served(&packet.body),
             }
         }
@@ -168,7 +181,7 @@ impl DramBank {
                     return Err(self.content.fault(FaultClass::UndefinedBehavior, &what, addr));
                 }
                 if let Some(answer) = noc::serve(at, here, packet, &mut self.content)? {
-                    self.take_read(at, (port, noc), answer, out);
+                    self.take_read(at, (port, noc), answer.into(), out);
                 }
             }
             Body::AtomicRequest { addr, .. } => {
@@ -188,22 +201,23 @@ impl DramBank {
     }
 
     /// Serves a read that arrives at `at`, as [`DramBank::serve`] would.
-    fn serve_read(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
+    fn serve_read(&mut self, at: Cycle, mut packet: Box<Packet>, out: &mut Outbox) -> Result<(), Fault> {
         let (&Dest::Unicast(here), &Body::ReadRequest { addr, len, reply }) = (&packet.to, &packet.body) else {
-            return self.serve(at, packet, out);
+            return self.serve(at, &packet, out);
         };
         let (port, noc) = (self.port_at(here), usize::from(packet.noc & 1));
         if let Some(nius) = &mut self.ports[port].nius {
             nius[noc].count_served(&packet.body);
         }
-        let data = noc::read_data(at, addr, len, &mut self.content)?;
-        self.take_read(at, (port, noc), noc::read_response(packet.noc, packet.id, here, reply, data), out);
+        let data = noc::read_data(at, addr, len, &mut self.content).map_err(|fault| fault.sent_by(packet.from))?;
+        *packet = noc::read_response(packet.noc, packet.id, here, reply, data);
+        self.take_read(at, (port, noc), packet, out);
         Ok(())
     }
 
     /// A port takes a read that arrives at `at` over NoC `noc` and has this answer.
     #[inline]
-    fn take_read(&mut self, at: Cycle, (port, noc): (usize, usize), answer: Packet, out: &mut Outbox) {
+    fn take_read(&mut self, at: Cycle, (port, noc): (usize, usize), answer: Box<Packet>, out: &mut Outbox) {
         let pipe = &mut self.ports[port].pipes[noc];
         let taken = pipe.start(at);
         pipe.serve(at, 1);
@@ -242,14 +256,14 @@ impl DramBank {
     fn niu_register(&self, packet: &Packet) -> Option<(u8, u32)> {
         match &packet.body {
             Body::ReadRequest { addr, .. } | Body::WriteRequest { addr, .. } if self.grid.is_some() => {
-                niu_register(Site::Dram { bank: self.content.bank, port: 0 }, packet.noc, *addr)
+                register_of(packet.noc, *addr)
             }
             _ => None,
         }
     }
 
     /// Fetches the data of a read that a port accepted at `at`.
-    fn fetch(&mut self, at: Cycle, answer: Packet, out: &mut Outbox) {
+    fn fetch(&mut self, at: Cycle, answer: Box<Packet>, out: &mut Outbox) {
         let bytes = if let Body::ReadResponse { data, .. } = &answer.body { data.len() as u64 } else { 0 };
         // The packet leaves flit by flit; its last flit must not overtake the memory.
         let first = self.channel.serve(at, bytes).saturating_sub(answer.body.data_flits()).max(at);
@@ -257,8 +271,8 @@ impl DramBank {
     }
 }
 
-impl From<Packet> for Event {
-    fn from(packet: Packet) -> Self {
+impl From<Box<Packet>> for Event {
+    fn from(packet: Box<Packet>) -> Self {
         Self::Arrive(packet)
     }
 }
@@ -283,7 +297,7 @@ impl Endpoint for DramBank {
         Outlook { next, sends: next.saturating_add(answers_after) }
     }
     #[inline]
-    fn accept(&mut self, at: Cycle, packet: Packet) {
+    fn accept(&mut self, at: Cycle, packet: Box<Packet>) {
         let event = if self.is_plain_read(&packet) {
             Event::Read(packet)
         } else {
@@ -295,7 +309,7 @@ impl Endpoint for DramBank {
     }
     fn handle(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         match event {
-            Event::Read(packet) => self.serve_read(at, &packet, out).map_err(|fault| fault.sent_by(packet.from)),
+            Event::Read(packet) => self.serve_read(at, packet, out),
             Event::Arrive(packet) => {
                 self.others -= 1;
                 self.serve_other(at, &packet, out)

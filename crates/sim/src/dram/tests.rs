@@ -32,7 +32,7 @@ fn run(bank: &mut DramBank) -> Result<Vec<(Cycle, Packet)>, Fault> {
     let (mut out, mut all) = (Outbox::default(), Vec::new());
     while bank.next() < crate::NEVER {
         bank.run(crate::NEVER, &mut out)?;
-        all.extend(out.take_all().into_iter().map(|d| (d.at, d.packet)));
+        all.extend(out.take_all().into_iter().map(|d| (d.at, *d.packet)));
     }
     Ok(all)
 }

@@ -30,7 +30,7 @@ const READ: &str = "BlackholeA0/NoC/MemoryMap.md";
 #[derive(Clone, Debug)]
 pub(crate) struct InertTiles {
     tiles: BTreeMap<(u8, u8), Tile>,
-    arrivals: EventQueue<Packet>,
+    arrivals: EventQueue<Box<Packet>>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl InertTiles {
         Self { tiles: grid.places_of(node).filter_map(tile).collect(), arrivals: EventQueue::new() }
     }
 
-    fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+    fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
         let Dest::Unicast(here) = packet.to else {
             let what = "a multicast reached a tile that is not Tensix; only Tensix tiles receive them";
             return Err(Fault::new(FaultClass::UnsupportedFunctionality, what, READ));
@@ -87,7 +87,7 @@ pub(crate) fn niu_register(site: Site, noc: u8, addr: u64) -> Option<(u8, u32)> 
 }
 
 impl Tile {
-    fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+    fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
         let noc = packet.noc & 1;
         let (addr, len) = match &packet.body {
             Body::ReadRequest { addr, len, .. } => (*addr, *len as usize),
@@ -117,7 +117,7 @@ pub(crate) fn serve_register(
     nius: &mut [Niu; 2],
     (which, off): (u8, u32),
     at: Cycle,
-    packet: Packet,
+    packet: &Packet,
     out: &mut Outbox,
 ) -> Result<(), Fault> {
     let (which, noc) = (usize::from(which & 1), usize::from(packet.noc & 1));
@@ -162,18 +162,18 @@ fn whole_word(addr: u64) -> Fault {
 }
 
 impl Endpoint for InertTiles {
-    type Event = Packet;
+    type Event = Box<Packet>;
 
-    fn events(&self) -> &EventQueue<Packet> {
+    fn events(&self) -> &EventQueue<Box<Packet>> {
         &self.arrivals
     }
-    fn events_mut(&mut self) -> &mut EventQueue<Packet> {
+    fn events_mut(&mut self) -> &mut EventQueue<Box<Packet>> {
         &mut self.arrivals
     }
-    fn handle(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
+    fn handle(&mut self, at: Cycle, packet: Box<Packet>, out: &mut Outbox) -> Result<(), Fault> {
         let (from, host) = (packet.from, HostRequest::of(&packet));
         serve_or_refuse(host, at + timing::SERVE_FIRST, out, |out| {
-            self.serve(at, packet, out).map_err(|fault| fault.sent_by(from))
+            self.serve(at, &packet, out).map_err(|fault| fault.sent_by(from))
         })
     }
 }

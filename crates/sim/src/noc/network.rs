@@ -130,13 +130,17 @@ impl Network {
     /// departure). `deliver` gets the cycle at which the last flit arrives, the receiving node and
     /// the packet, addressed to the receiving NIU alone. That cycle is at least
     /// [`timing::LOOKAHEAD`] after the departure. Returns what the packet counts for.
-    pub(crate) fn carry(&mut self, departure: Departure, mut deliver: impl FnMut(Cycle, NodeId, Packet)) -> NocStats {
+    pub(crate) fn carry(
+        &mut self,
+        departure: Departure,
+        mut deliver: impl FnMut(Cycle, NodeId, Box<Packet>),
+    ) -> NocStats {
         let Departure { at, packet } = departure;
         let counted = NocStats::of(&packet);
         self.stats += counted;
         let links = &mut self.links[usize::from(packet.noc & 1)];
         let late = &mut self.late;
-        let mut deliver = |at, to: Place, packet: Packet| {
+        let mut deliver = |at, to: Place, packet: Box<Packet>| {
             let at = late.as_mut().map_or(at, |late| late.arrival(at, &packet, to));
             deliver(at, to.node, packet);
         };
@@ -192,7 +196,7 @@ impl Links {
         packet: &Packet,
         tiles: &[Place],
         x_major: bool,
-        deliver: &mut impl FnMut(Cycle, Place, Packet),
+        deliver: &mut impl FnMut(Cycle, Place, Box<Packet>),
     ) {
         let links = self;
         let noc = usize::from(packet.noc & 1);
@@ -243,7 +247,7 @@ impl Links {
             let (x, y) = inside(tile);
             let own = (x, y) == inside(packet.from);
             let arrival = at_niu[index(x, y)] + if own { timing::ROUTER_HOP } else { 0 };
-            deliver(arrival, tile, Packet { to: Dest::Copy(tile), ..packet.clone() });
+            deliver(arrival, tile, Box::new(Packet { to: Dest::Copy(tile), ..packet.clone() }));
         }
     }
 }

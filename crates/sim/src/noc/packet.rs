@@ -8,7 +8,7 @@ use super::Data;
 use crate::distance::Distances;
 use crate::probe::{Event, RequestId};
 use crate::timing::LOOKAHEAD;
-use crate::{Fault, NEVER};
+use crate::{Fault, NEVER, dram};
 
 /// Index of a node of the chip.
 pub(crate) type NodeId = u16;
@@ -175,26 +175,31 @@ pub(crate) struct Touch {
 /// So many of the first departures are looked at one by one.
 const SOON: usize = 4;
 
-/// A departing packet.
+/// A departing packet. Packets are boxed from here to where they are handled: on the way they pass
+/// through several queues.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Departure {
     /// The cycle at which its first flit leaves the NIU.
     pub at: Cycle,
     /// The packet.
-    pub packet: Packet,
+    pub packet: Box<Packet>,
 }
 
-impl Departure {
-    /// The sort key of departures, (cycle, sender), in one number.
+/// A packet in an outbox.
+#[derive(Clone, Debug)]
+struct Waiting {
+    at: Cycle,
+    /// Its sender, as a number in the order of senders.
+    sender: u32,
+    packet: Box<Packet>,
+}
+
+impl Waiting {
+    /// What departures are sorted by.
     #[inline]
-    fn key(&self) -> u128 {
-        key(self.at, self.packet.from)
+    fn key(&self) -> (Cycle, u32) {
+        (self.at, self.sender)
     }
-}
-
-#[inline]
-fn key(at: Cycle, Place { node, x, y }: Place) -> u128 {
-    u128::from(at) << 32 | u128::from(u32::from(node) << 16 | u32::from(x) << 8 | u32::from(y))
 }
 
 /// Packets that have left the nodes. The network takes them at the end of a window, in the order of
@@ -203,7 +208,7 @@ fn key(at: Cycle, Place { node, x, y }: Place) -> u128 {
 pub(crate) struct Outbox {
     /// In that order. There may be many, as a busy DRAM bank knows far ahead when its
     /// answers leave.
-    departures: VecDeque<Departure>,
+    departures: VecDeque<Waiting>,
     /// When the first leaves, or [`NEVER`].
     earliest: Cycle,
     /// When the first leaves of those that the running node has added, or [`NEVER`].
@@ -222,16 +227,21 @@ impl Default for Outbox {
 
 impl Outbox {
     /// Adds a departure.
-    pub(crate) fn push(&mut self, at: Cycle, packet: Packet) {
-        let key = key(at, packet.from);
+    pub(crate) fn push(&mut self, at: Cycle, packet: impl Into<Box<Packet>>) {
+        self.add(at, packet.into());
+    }
+    fn add(&mut self, at: Cycle, packet: Box<Packet>) {
+        let Place { node, x, y } = packet.from;
+        let sender = u32::from(node) << 16 | u32::from(x) << 8 | u32::from(y);
+        let (key, waiting) = ((at, sender), Waiting { at, sender, packet });
         self.earliest = self.earliest.min(at);
         self.own = self.own.min(at);
         // After its equals: departures of one node and cycle keep their order. Most leave after all
         // the others, or before them.
         if self.departures.back().is_none_or(|last| last.key() <= key) {
-            self.departures.push_back(Departure { at, packet });
+            self.departures.push_back(waiting);
         } else if self.departures.front().is_some_and(|first| key < first.key()) {
-            self.departures.push_front(Departure { at, packet });
+            self.departures.push_front(waiting);
         } else {
             // Of the others most leave soon, before nearly all that a busy bank knows ahead.
             let soon = self.departures.iter().take(SOON);
@@ -239,7 +249,7 @@ impl Outbox {
                 SOON => self.departures.partition_point(|other| other.key() <= key),
                 place => place,
             };
-            self.departures.insert(place, Departure { at, packet });
+            self.departures.insert(place, waiting);
         }
     }
     /// Notes that the host can see something from cycle `at` on: no node runs further than
@@ -269,10 +279,13 @@ impl Outbox {
             if departure.at.saturating_add(LOOKAHEAD) >= bound {
                 break;
             }
-            let from = usize::from(departure.packet.from.node);
-            let way = match departure.packet.to {
+            let packet = &departure.packet;
+            let from = usize::from(packet.from.node);
+            let way = match packet.to {
                 Dest::Unicast(to) | Dest::Copy(to) if usize::from(to.node) != node => {
-                    distances.between(from, to.node.into()) + distances.between(to.node.into(), node)
+                    let there = usize::from(to.node);
+                    let stay = if distances.is_dram(there) { dram::answers_after(packet) } else { 0 };
+                    distances.between(from, there) + stay + distances.between(there, node)
                 }
                 Dest::Unicast(_) | Dest::Copy(_) => distances.between(from, node),
                 Dest::Multicast(_) | Dest::MulticastY(_) => LOOKAHEAD,
@@ -290,12 +303,12 @@ impl Outbox {
         let first = self.departures.pop_front();
         self.own = NEVER;
         self.earliest = self.departures.front().map_or(NEVER, |d| d.at);
-        first
+        first.map(|Waiting { at, packet, .. }| Departure { at, packet })
     }
     /// Takes over everything of another outbox. No node may have put departures into both.
     pub(crate) fn append(&mut self, other: &mut Self) {
         while let Some(Departure { at, packet }) = other.pop_before(NEVER) {
-            self.push(at, packet);
+            self.add(at, packet);
         }
         self.limit = self.limit.min(other.limit);
         other.limit = NEVER;

@@ -105,7 +105,7 @@ pub(crate) struct Pcie {
 #[derive(Clone, Debug)]
 enum Event {
     /// A packet arrived from the NoC.
-    Arrive(Packet),
+    Arrive(Box<Packet>),
     /// A device read reaches host memory.
     Sample(Sample),
     /// A device write reaches host memory.
@@ -583,7 +583,7 @@ impl Pcie {
                 let (from, host) = (packet.from, HostRequest::of(&packet));
                 let refusal = matches!(packet.body, Body::Refused { .. });
                 serve_or_refuse(host, at + ANSWER, out, |out| {
-                    let arrived = self.arrive(at, packet, out);
+                    let arrived = self.arrive(at, *packet, out);
                     arrived.map_err(|fault| if refusal { fault } else { fault.sent_by(from) })
                 })
             }
@@ -628,8 +628,8 @@ impl Node for Pcie {
     fn faces_host(&self) -> bool {
         true
     }
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
-        self.events.arrive(at, Event::Arrive(packet));
+    fn deliver(&mut self, at: Cycle, packet: impl Into<Box<Packet>>) {
+        self.events.arrive(at, Event::Arrive(packet.into()));
     }
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         loop {

@@ -43,7 +43,7 @@ fn run(pcie: &mut Pcie) -> Result<Vec<(Cycle, Packet)>, Fault> {
     let (mut out, mut all) = (Outbox::default(), Vec::new());
     while pcie.next() < NEVER {
         pcie.run(NEVER, &mut out)?;
-        all.extend(out.take_all().into_iter().map(|d| (d.at, d.packet)));
+        all.extend(out.take_all().into_iter().map(|d| (d.at, *d.packet)));
     }
     Ok(all)
 }

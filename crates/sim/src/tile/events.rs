@@ -6,7 +6,7 @@ use crate::noc::{Packet, Start};
 #[derive(Clone)]
 pub(super) enum Event {
     /// A packet's last flit arrives.
-    Packet(Packet),
+    Packet(Box<Packet>),
     /// A request of the tile leaves its NIU.
-    Depart(u8, Start),
+    Depart(u8, Box<Start>),
 }

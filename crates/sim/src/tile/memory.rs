@@ -110,7 +110,7 @@ impl Shared {
         &mut self,
         ports: Ports<'_>,
         at: Cycle,
-        packet: Packet,
+        packet: &Packet,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
         let noc = usize::from(packet.noc);

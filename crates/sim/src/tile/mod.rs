@@ -499,7 +499,7 @@ impl Tile {
 
     fn handle_pending(&mut self) {
         for (noc, start) in self.shared.fabric.started.drain(..) {
-            self.queue.push(start.at, Event::Depart(noc, start));
+            self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
         }
         if let Some(at) = self.shared.fabric.reset_changed.take() {
             self.apply_soft_reset(at);
@@ -586,11 +586,11 @@ impl Tile {
 
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
-            Event::Depart(noc, start) => self.shared.depart(Ports::all(&mut self.ports), noc, start, out),
+            Event::Depart(noc, start) => self.shared.depart(Ports::all(&mut self.ports), noc, *start, out),
             Event::Packet(packet) => {
                 let (from, host) = (packet.from, HostRequest::of(&packet));
                 serve_or_refuse(host, at + timing::SERVE_FIRST, out, |out| {
-                    let served = self.serve(at, packet, out);
+                    let served = self.serve(at, &packet, out);
                     served.map_err(|fault| fault.sent_by(from).at_tile(self.xy))
                 })
             }
@@ -600,8 +600,8 @@ impl Tile {
         result.map_err(|fault| fault.at_tile(self.xy).at_cycle(at))
     }
 
-    fn serve(&mut self, at: Cycle, packet: Packet, out: &mut Outbox) -> Result<(), Fault> {
-        let (asks, commands) = (shows_cores(&packet), commands_cores(&packet));
+    fn serve(&mut self, at: Cycle, packet: &Packet, out: &mut Outbox) -> Result<(), Fault> {
+        let (asks, commands) = (shows_cores(packet), commands_cores(packet));
         if asks || commands {
             self.resume_early_blocked(at);
         }
@@ -672,9 +672,10 @@ impl Node for Tile {
         }
     }
 
-    fn deliver(&mut self, at: Cycle, packet: Packet) {
+    #[inline]
+    fn deliver(&mut self, at: Cycle, packet: impl Into<Box<Packet>>) {
         self.roll_back(at);
-        self.queue.arrive(at, Event::Packet(packet));
+        self.queue.arrive(at, Event::Packet(packet.into()));
     }
 
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {

@@ -117,7 +117,7 @@ impl Niu {
         self.grid.kind(place).unwrap_or(TileKind::Tensix)
     }
 
-    fn send(&mut self, at: Cycle, packet: Packet, out: &mut super::Outbox) {
+    fn send(&mut self, at: Cycle, packet: impl Into<Box<Packet>>, out: &mut super::Outbox) {
         out.push(at, packet);
     }
 

@@ -9,6 +9,7 @@ use crate::noc::responder::{read_data, read_response, write_ack, write_data};
 use crate::noc::{Body, Dest, Outbox, Packet, Reply, atomics};
 use crate::probe::RequestId;
 use crate::{Cycle, Fault, Memory, timing};
+use std::borrow::Borrow;
 use tilework_abi::noc::{FLIT_BYTES, counter as c};
 
 impl Niu {
@@ -19,17 +20,17 @@ impl Niu {
     pub(crate) fn receive(
         &mut self,
         at: Cycle,
-        packet: Packet,
+        packet: impl Borrow<Packet>,
         mem: &mut (impl Memory + ?Sized),
         out: &mut Outbox,
     ) -> Result<(), Fault> {
-        self.receive_at(at, packet, mem, out).map_err(|fault| self.named(fault, at))
+        self.receive_at(at, packet.borrow(), mem, out).map_err(|fault| self.named(fault, at))
     }
 
     fn receive_at(
         &mut self,
         at: Cycle,
-        packet: Packet,
+        packet: &Packet,
         mem: &mut (impl Memory + ?Sized),
         out: &mut Outbox,
     ) -> Result<(), Fault> {
@@ -37,8 +38,8 @@ impl Niu {
             return Ok(());
         }
         let (flits, id) = (packet.body.data_flits() as u32, packet.id);
-        match packet.body {
-            Body::ReadRequest { addr, len, reply } => {
+        match &packet.body {
+            &Body::ReadRequest { addr, len, reply } => {
                 self.count_read();
                 let data = read_data(at, addr, len, mem)?;
                 let answer = read_response(self.noc, id, self.place, reply, data);
@@ -47,14 +48,14 @@ impl Niu {
             }
             Body::WriteRequest { addr, data, mask, reply } => {
                 self.count_write(reply.is_some(), flits);
-                write_data(at, addr, &data.settled(), mask, mem)?;
+                write_data(at, *addr, &data.settled(), *mask, mem)?;
                 if let Some(reply) = reply {
                     self.count(c::SLV_WR_ACK_SENT, 1);
-                    let answer = write_ack(self.noc, id, self.place, reply);
+                    let answer = write_ack(self.noc, id, self.place, *reply);
                     self.send(at + timing::SERVE_WRITE, answer, out);
                 }
             }
-            Body::AtomicRequest { addr, len_be, data, reply } => {
+            &Body::AtomicRequest { addr, len_be, data, reply } => {
                 self.count_atomic(reply.is_some());
                 let value = atomics::perform(at, addr, len_be, data, mem)?;
                 if let Some(reply) = reply {
@@ -63,7 +64,7 @@ impl Niu {
                 }
             }
             Body::ReadResponse { reply, data } => {
-                mem.write(at, reply.addr, &data)?;
+                mem.write(at, reply.addr, data)?;
                 self.count(c::MST_RD_RESP_RECEIVED, 1);
                 self.count(c::MST_RD_DATA_WORD_RECEIVED, flits);
                 self.answered(reply.trid);
@@ -78,7 +79,7 @@ impl Niu {
                 self.answered(reply.trid);
             }
             // Only the PCIe tile gets these.
-            Body::Refused { fault, .. } => return Err(fault),
+            Body::Refused { fault, .. } => return Err(fault.clone()),
         }
         Ok(())
     }

@@ -13,9 +13,9 @@ use tilework_abi::noc::{NocRect, NocXy};
 fn run(network: &mut Network, packets: Vec<(Cycle, Packet)>) -> Vec<(Cycle, Packet)> {
     let mut arrivals = Vec::new();
     for (at, packet) in packets {
-        network.carry(Departure { at, packet }, |at, node, packet| {
+        network.carry(Departure { at, packet: packet.into() }, |at, node, packet| {
             assert!(matches!(packet.to, Dest::Unicast(place) | Dest::Copy(place) if place.node == node));
-            arrivals.push((at, packet));
+            arrivals.push((at, *packet));
         });
     }
     arrivals
