@@ -146,7 +146,7 @@ impl Network {
         };
         match &packet.to {
             &(Dest::Unicast(to) | Dest::Copy(to)) => {
-                let arrival = links.unicast(at, &packet, to);
+                let arrival = links.unicast(at, (packet.noc, packet.from, to), counted.flits);
                 deliver(arrival, to, packet);
             }
             Dest::Multicast(tiles) => {
@@ -163,13 +163,12 @@ impl Network {
 }
 
 impl Links {
-    /// Carries a packet to one NIU; returns when its last flit arrives.
+    /// Carries a packet from one NIU to another; returns when its last flit arrives.
     #[inline]
-    fn unicast(&mut self, at: Cycle, packet: &Packet, to: Place) -> Cycle {
+    fn unicast(&mut self, at: Cycle, (noc, from, to): (u8, Place, Place), flits: u64) -> Cycle {
         let links = self;
-        let noc = usize::from(packet.noc & 1);
-        let flits = packet.body.flits();
-        let (x, y) = inside(packet.from);
+        let noc = usize::from(noc & 1);
+        let (x, y) = inside(from);
         let (to_x, to_y) = inside(to);
         let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
         if (x, y) == (to_x, to_y) {

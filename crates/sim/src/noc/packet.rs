@@ -120,9 +120,14 @@ impl Body {
         // data travel as a header alone.
         self.payload_bytes().div_ceil(u64::from(tilework_abi::noc::FLIT_BYTES))
     }
-    /// All flits of the packet: one header and its data (NoC/README.md).
+    /// All flits of the packet.
     pub(crate) fn flits(&self) -> u64 {
-        1 + self.data_flits()
+        Self::flits_for(self.payload_bytes())
+    }
+    /// All flits of a packet with so many bytes of data: one header and its data (NoC/README.md).
+    #[inline]
+    pub(crate) fn flits_for(bytes: u64) -> u64 {
+        1 + bytes.div_ceil(u64::from(tilework_abi::noc::FLIT_BYTES))
     }
     /// True for a request, false for an answer.
     pub(crate) fn is_request(&self) -> bool {

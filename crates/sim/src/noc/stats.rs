@@ -1,6 +1,6 @@
 //! Totals of traffic, for the report at the end of a run.
 
-use super::Packet;
+use super::{Body, Packet};
 
 /// Traffic that was put on a NoC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -17,7 +17,8 @@ impl NocStats {
     /// One packet.
     #[inline]
     pub(crate) fn of(packet: &Packet) -> Self {
-        Self { packets: 1, flits: packet.body.flits(), bytes: packet.body.payload_bytes() }
+        let bytes = packet.body.payload_bytes();
+        Self { packets: 1, flits: Body::flits_for(bytes), bytes }
     }
 }
 

@@ -190,6 +190,16 @@ impl Fabric {
         }
     }
 
+    /// As [`Fabric::l1_write`], at cycle `at`, by an NIU, which may change the source of a write that
+    /// leaves.
+    pub(super) fn l1_write_by_niu(&mut self, at: Cycle, addr: u32, data: &[u8]) {
+        self.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
+        if self.flags_of(addr, data.len() as u32) & (CODE | SOURCE) != 0 {
+            self.drop_code(addr, data.len() as u32);
+            self.changed(at, addr, data.len() as u32);
+        }
+    }
+
     #[cold]
     #[inline(never)]
     pub(super) fn drop_code(&mut self, addr: u32, len: u32) {

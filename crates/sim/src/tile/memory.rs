@@ -63,8 +63,7 @@ impl Memory for Reach<'_> {
                 let noc = u8::from(matches!(self.nius[1], Unit::Own));
                 recorder.written(at, Agent::Niu(noc), start..start + data.len() as u32);
             }
-            self.fabric.l1_write(start, data);
-            self.fabric.changed(at, start, data.len() as u32);
+            self.fabric.l1_write_by_niu(at, start, data);
             return Ok(());
         }
         let reg = register(addr, data.len())?;
@@ -98,6 +97,18 @@ impl Shared {
             self.fabric.started.push((noc, next));
         }
         Ok(())
+    }
+
+    /// Receives the answer to a read of NIU `noc`.
+    pub(super) fn receive_data(
+        &mut self,
+        ports: Ports<'_>,
+        at: Cycle,
+        packet: Box<Packet>,
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let (niu, mut memory) = self.niu(usize::from(packet.noc), ports);
+        niu.receive_data(at, packet, &mut memory, out)
     }
 
     /// Receives a packet.

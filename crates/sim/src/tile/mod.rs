@@ -587,6 +587,11 @@ impl Tile {
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
             Event::Depart(noc, start) => self.shared.depart(Ports::all(&mut self.ports), noc, *start, out),
+            Event::Packet(packet) if matches!(packet.body, Body::ReadResponse { .. }) => {
+                let from = packet.from;
+                let received = self.shared.receive_data(Ports::all(&mut self.ports), at, packet, out);
+                received.map_err(|fault| fault.sent_by(from).at_tile(self.xy))
+            }
             Event::Packet(packet) => {
                 let (from, host) = (packet.from, HostRequest::of(&packet));
                 serve_or_refuse(host, at + timing::SERVE_FIRST, out, |out| {

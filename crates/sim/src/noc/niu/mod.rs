@@ -63,6 +63,8 @@ pub(crate) struct Niu {
     link: Option<Link>,
     /// Requests that software has started.
     requests: u64,
+    /// The memory of a packet that has been handled, for the next request.
+    spare: Option<Box<Packet>>,
 }
 
 impl Niu {
@@ -84,6 +86,7 @@ impl Niu {
             free_at: 0,
             link: None,
             requests: 0,
+            spare: None,
         }
     }
 

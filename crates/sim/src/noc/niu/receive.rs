@@ -6,7 +6,7 @@
 
 use super::Niu;
 use crate::noc::responder::{read_data, read_response, write_ack, write_data};
-use crate::noc::{Body, Dest, Outbox, Packet, Reply, atomics};
+use crate::noc::{Body, Data, Dest, Outbox, Packet, Reply, atomics};
 use crate::probe::RequestId;
 use crate::{Cycle, Fault, Memory, timing};
 use std::borrow::Borrow;
@@ -63,12 +63,7 @@ impl Niu {
                     self.send_atomic_response(at, id, reply, value, out);
                 }
             }
-            Body::ReadResponse { reply, data } => {
-                mem.write(at, reply.addr, data)?;
-                self.count(c::MST_RD_RESP_RECEIVED, 1);
-                self.count(c::MST_RD_DATA_WORD_RECEIVED, flits);
-                self.answered(reply.trid);
-            }
+            Body::ReadResponse { reply, data } => self.take_data(at, *reply, data, mem)?,
             Body::WriteAck { reply } => {
                 self.count(c::MST_WR_ACK_RECEIVED, 1);
                 self.answered(reply.trid);
@@ -81,6 +76,38 @@ impl Niu {
             // Only the PCIe tile gets these.
             Body::Refused { fault, .. } => return Err(fault.clone()),
         }
+        Ok(())
+    }
+
+    /// Takes the answer to a read.
+    #[inline]
+    fn take_data(
+        &mut self,
+        at: Cycle,
+        reply: Reply,
+        data: &Data,
+        mem: &mut (impl Memory + ?Sized),
+    ) -> Result<(), Fault> {
+        mem.write(at, reply.addr, data)?;
+        self.count(c::MST_RD_RESP_RECEIVED, 1);
+        self.count(c::MST_RD_DATA_WORD_RECEIVED, (data.len() as u32).div_ceil(FLIT_BYTES));
+        self.answered(reply.trid);
+        Ok(())
+    }
+
+    /// As [`Niu::receive`], for an answer to a read, whose memory the next request gets.
+    pub(crate) fn receive_data(
+        &mut self,
+        at: Cycle,
+        mut packet: Box<Packet>,
+        mem: &mut (impl Memory + ?Sized),
+        out: &mut Outbox,
+    ) -> Result<(), Fault> {
+        let Body::ReadResponse { reply, data } = &packet.body else { return self.receive(at, packet, mem, out) };
+        let reply = *reply;
+        self.take_data(at, reply, data, mem).map_err(|fault| self.named(fault, at))?;
+        packet.body = Body::WriteAck { reply };
+        self.spare = Some(packet);
         Ok(())
     }
 

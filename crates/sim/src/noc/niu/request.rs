@@ -208,7 +208,15 @@ impl Niu {
         let initiator = &mut self.initiators[usize::from(initiator)];
         (initiator.busy, initiator.splitting) = (false, false);
         let body = Body::ReadRequest { addr, len: len as u32, reply };
-        self.send(at, Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body }, out);
+        let packet = Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body };
+        let packet = match self.spare.take() {
+            Some(mut spare) => {
+                *spare = packet;
+                spare
+            }
+            None => Box::new(packet),
+        };
+        self.send(at, packet, out);
     }
 
     fn depart_at(
