@@ -40,6 +40,7 @@ fn large() -> Model {
             activation: None,
             compute_config: None,
             fused_swiglu: false,
+            fp32_exact: Default::default(),
         })),
         operation(Op::Softmax(SoftmaxOp {
             input: product.clone(),

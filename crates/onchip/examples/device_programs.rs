@@ -214,6 +214,7 @@ fn matmul(a: &TensorRef, b: &TensorRef, out: TensorRef) -> Op {
         activation: None,
         compute_config: None,
         fused_swiglu: false,
+        fp32_exact: Default::default(),
     })
 }
 

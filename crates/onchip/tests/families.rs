@@ -91,7 +91,7 @@ proptest! {
         let out = matrix(3, rows, columns, false);
         let op = MatmulOp {
             a: a.clone(), b: b.clone(), out: out.clone(), transpose_a: turned[0], transpose_b: turned[1],
-            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false,
+            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false, fp32_exact: Default::default(),
         };
         same(Op::Matmul(op), &[&a, &b], &out, BF16);
     }
@@ -109,7 +109,7 @@ proptest! {
         let (exp_a, exp_b, out) = (of(3, rows, inner), of(4, inner, columns), of(5, rows, columns));
         let product = MatmulOp {
             a: exp_a.clone(), b: exp_b.clone(), out: out.clone(), transpose_a: false, transpose_b: false,
-            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false,
+            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false, fp32_exact: Default::default(),
         };
         let ops = vec![unary(EltwiseUnaryOpType::Exp, &a, &exp_a), unary(EltwiseUnaryOpType::Exp, &b, &exp_b), Op::Matmul(product)];
         // The matrix unit takes ten bits of the mantissa of float32.

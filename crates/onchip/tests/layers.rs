@@ -38,7 +38,7 @@ proptest! {
         let out = tensor(3, DataType::Float32, &[batch, rows, columns]);
         let op = MatmulOp {
             a: a.clone(), b: b.clone(), out: out.clone(), transpose_a: false, transpose_b: false,
-            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false,
+            matmul_program_config: None, activation: None, compute_config: None, fused_swiglu: false, fp32_exact: Default::default(),
         };
         same(Op::Matmul(op), &[&a, &b], &out, PRODUCTS);
     }

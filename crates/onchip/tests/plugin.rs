@@ -45,6 +45,7 @@ fn programs_of_several_versions_run_on_the_chip() {
         "0.1.3/conv3d_narrow.ttnn",
         "0.1.3/conv_groups.ttnn",
         "0.1.3/conv_prepared.ttnn",
+        "0.1.3/exact_product.ttnn",
         "0.1.3/window.ttnn",
     ];
     for board in [Board::P100, Board::P150] {

@@ -145,6 +145,29 @@ impl Inline for bool {
     }
 }
 
+/// A flag behind a field of which only the place is known: no file was seen that has it, and one
+/// that has is refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct BehindUnknown(pub bool);
+
+impl Field for BehindUnknown {
+    const SLOTS: u16 = 2;
+
+    fn read(reader: &mut FlatReader, table: &Table, slot: u16, _: Option<Self>) -> Result<Self> {
+        if let Some(at) = reader.field(table, slot)? {
+            return Err(ReadError::format(
+                at,
+                "no value for a field of unknown meaning",
+                format!("one in field {slot}"),
+            ));
+        }
+        Ok(Self(bool::present(reader, table, slot + 1)?.unwrap_or(false)))
+    }
+
+    fn visit<'a>(&'a self, _: &Role<'_>, _: Direction, _: &mut Visitor<'_, 'a>) {}
+}
+
 /// An absent string is an empty one, unless the field is declared as optional.
 impl Element for String {
     fn present(reader: &mut FlatReader, table: &Table, slot: u16) -> Result<Option<Self>> {

@@ -37,5 +37,5 @@ mod builder;
 #[expect(unreachable_pub, reason = "the macros of the schema declare public types")]
 mod tests;
 
-pub(crate) use field::{Element, Field};
+pub(crate) use field::{BehindUnknown, Element, Field};
 pub(crate) use reader::{FlatReader, Table};

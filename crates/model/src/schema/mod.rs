@@ -38,7 +38,8 @@ pub enum Edition {
     #[serde(rename = "plugin_0_1_2")]
     Plugin012,
     /// `jax-tt-plugin` 0.1.3: average pooling can be given its divisor; traces are no longer chosen
-    /// by inputs, but state how many of their inputs stay on the device.
+    /// by inputs, but state how many of their inputs stay on the device; products of matrices can
+    /// be asked to keep float32.
     #[serde(rename = "plugin_0_1_3")]
     Plugin013,
 }
@@ -58,6 +59,10 @@ impl Edition {
     }
 
     pub(crate) fn resident_inputs(self) -> bool {
+        self >= Self::Plugin013
+    }
+
+    pub(crate) fn fp32_exact(self) -> bool {
         self >= Self::Plugin013
     }
 

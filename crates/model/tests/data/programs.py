@@ -28,6 +28,7 @@ programs = {
     "rows": (lambda x, i, u: x.at[i].max(u)[i], square, shape((4,), i32), shape((4, 32), bf16)),
     "swiglu": (lambda x, w, v: jax.nn.silu(x @ w) * (x @ v), square, square, square),
     "window": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 8), (1, 1), "VALID"), shape((32, 32), f32)),
+    "exact_product": (lambda x, w: jnp.matmul(x, w, precision=lax.Precision.HIGHEST), shape((32, 48), f32), shape((48, 40), f32)),
     "softplus": (lambda a, b: jax.nn.softplus(a) + b, square, square),
     "conv3d": (lambda x, w: lax.conv_general_dilated(x, w, (1, 1, 1), "SAME", dimension_numbers=("NCDHW", "OIDHW", "NCDHW")),
                shape((1, 32, 2, 4, 4), bf16), shape((32, 32, 1, 1, 1), bf16)),

@@ -3,6 +3,7 @@
 //! Source: `TTNN/operations/matmul.fbs` of the schema ([`crate::schema`]).
 
 use crate::common::DataType;
+use crate::flat::BehindUnknown;
 use crate::flat::declare::{tables, unions};
 use crate::ttnn::ops::fused::{DeviceComputeKernelConfig, UnaryWithParam};
 use crate::ttnn::types::{CoreCoord, CoreRangeSet, MemoryConfig, TensorRef};
@@ -47,12 +48,14 @@ tables! {
     /// Product of two matrices, or of batches of them. With `fused_swiglu`, which only the compiler
     /// in `jax-tt-plugin` 0.1.0 writes, the columns of the product are two halves, up and gate in
     /// that order, and the result has half as many: `up * silu(gate)`. This is not documented; it
-    /// follows from programs and the order in which their weights are concatenated.
+    /// follows from programs and the order in which their weights are concatenated. `fp32_exact`,
+    /// which the compiler in 0.1.3 writes for products of the highest precision of JAX (its text
+    /// has `ttcore.fp32_exact`), asks for operands of float32 that keep all their bits.
     MatmulOp {
         a: TensorRef, b: TensorRef, out: TensorRef as out, transpose_a: bool, transpose_b: bool,
         matmul_program_config: Option<MatmulProgramConfig>, activation: Option<String>,
         compute_config: Option<DeviceComputeKernelConfig>,
-        fused_swiglu: bool [if fused_swiglu],
+        fused_swiglu: bool [if fused_swiglu], fp32_exact: BehindUnknown [if fp32_exact],
     }
 
     /// [`MatmulOp`] with a bias.
