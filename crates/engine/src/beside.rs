@@ -146,7 +146,7 @@ impl<M: Machine> Beside<M> {
     ) -> Result<M::Tensor, Reason> {
         let Some((feed, floats)) = &self.comparing else { return Ok(made) };
         let floats = floats.get(work.event.program).copied().unwrap_or(Tolerance::FLOAT32);
-        let (feed, tolerance) = (*feed, floats.for_result(native));
+        let (feed, tolerance) = (*feed, floats.for_result(native, *feed == Feed::Own));
         let found = self.machine.give(&made)?;
         let compared = Comparison::of(&found, native, tolerance);
         self.findings.compared += 1;

@@ -92,3 +92,37 @@ fn a_program_is_as_precise_as_its_narrowest_float() {
     assert_eq!(Tolerance::of(&mixed, 1), Tolerance::EXACT);
     assert_eq!(model(vec![mixed]).programs().len(), 1);
 }
+
+#[test]
+fn results_close_together_may_differ_by_what_their_numbers_hold() {
+    // Neighbours in bfloat16 between 4 and 8 are 1/32 apart: 2.01 % of this range.
+    let expected: Vec<f32> = (0..16).map(|n| 5.0 + n as f32 * 0.1035).collect();
+    let allowed = Tolerance::BFLOAT16.for_result(&values(&[16], &expected), false);
+    let moved =
+        |by: f32| expected.iter().enumerate().map(|(i, x)| if i == 5 { x + by } else { *x }).collect::<Vec<_>>();
+    assert!(!compare(&moved(1.0 / 32.0), &expected, Tolerance::BFLOAT16).passes());
+    assert!(compare(&moved(1.0 / 32.0), &expected, allowed).passes());
+    assert!(!compare(&moved(1.0 / 16.0), &expected, allowed).passes());
+    assert!(allowed.pcc.is_some());
+    // The operands may differ by a unit as well.
+    let chained = Tolerance::BFLOAT16.for_result(&values(&[16], &expected), true);
+    assert!(compare(&moved(1.0 / 16.0), &expected, chained).passes());
+    assert!(!compare(&moved(3.0 / 32.0), &expected, chained).passes());
+    // Of what is spread wide nothing changes.
+    let wide = values(&[3], &[-1.0, 0.0, 1.0]);
+    assert_eq!(Tolerance::BFLOAT16.for_result(&wide, true), Tolerance::BFLOAT16);
+    assert_eq!(Tolerance::FLOAT32.for_result(&wide, true), Tolerance::FLOAT32);
+    // Three sums of a softmax: their correlation says nothing, a hundredth of their size is too much.
+    let sums = [3540.0, 3541.0, 3540.5];
+    let allowed = Tolerance::BFLOAT16.for_result(&values(&[3], &sums), false);
+    assert_eq!(allowed.pcc, None);
+    assert!(compare(&[3542.0, 3539.0, 3541.0], &sums, allowed).passes());
+    assert!(!compare(&[3580.0, 3541.0, 3540.5], &sums, allowed).passes());
+}
+
+#[test]
+fn one_element_has_no_correlation() {
+    assert!(compare(&[17.800_001], &[17.8], Tolerance::FLOAT32).passes());
+    assert!(!compare(&[17.9], &[17.8], Tolerance::FLOAT32).passes());
+    assert!(!compare(&[1.0, 1.0], &[1.0, 2.0], Tolerance::FLOAT32).passes());
+}

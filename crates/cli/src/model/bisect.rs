@@ -83,5 +83,6 @@ fn left(departure: Departure, report: &ModelBisection) -> Failure {
 /// The customary tolerance for a result in a program.
 fn usual(model: &Model, program: usize, found: &tilework_ops::Tensor) -> Tolerance {
     let floats = model.programs().get(program).map_or(Tolerance::FLOAT32, Tolerance::of_floats);
-    floats.for_result(found)
+    // Each side goes on with its own results.
+    floats.for_result(found, true)
 }
