@@ -181,9 +181,9 @@ functions! {
     67 Divide "div" Binary 0 NUMBERS "a / b.";
     68 Min "min" Binary 0 ALL "The smaller.";
     69 Max "max" Binary 0 ALL "The larger.";
-    70 Equal "eq" Binary 0 ALL "1 where a = b, else 0.";
+    70 Equal "eq" Binary 0 ALL "1 where a = b, else 0; a NaN is equal to nothing.";
     71 NotEqual "ne" Binary 0 ALL "1 where a /= b, else 0.";
-    72 Less "lt" Binary 0 ALL "1 where a < b, else 0.";
+    72 Less "lt" Binary 0 ALL "1 where a < b, else 0; a NaN is neither more nor less.";
     73 AtMost "le" Binary 0 ALL "1 where a <= b, else 0.";
     74 Greater "gt" Binary 0 ALL "1 where a > b, else 0.";
     75 AtLeast "ge" Binary 0 ALL "1 where a >= b, else 0.";
@@ -201,9 +201,9 @@ functions! {
     87 And "bitwise_and" IntegerBinary 0 INTEGERS "Bits that both have.";
     88 Or "bitwise_or" IntegerBinary 0 INTEGERS "Bits that one or both have.";
     89 Xor "bitwise_xor" IntegerBinary 0 INTEGERS "Bits that one of both has.";
-    90 ShiftLeft "shift_left" IntegerBinary 0 INTEGERS "a, shifted left by b modulo 32.";
-    91 ShiftRight "shift_right" IntegerBinary 0 INTEGERS "a, shifted right by b modulo 32; zeros come in.";
-    92 ShiftRightSigned "shift_right_signed" IntegerBinary 0 INTEGERS "The same, and copies of the sign of an Int32 come in.";
+    90 ShiftLeft "shift_left" IntegerBinary 0 INTEGERS "a, shifted left by b; 0 where b is negative or more than 31.";
+    91 ShiftRight "shift_right" IntegerBinary 0 INTEGERS "a, shifted right by b likewise; zeros come in.";
+    92 ShiftRightSigned "shift_right_signed" IntegerBinary 0 INTEGERS "The same, and copies of the sign of an Int32 come in, for all bits where b is beyond.";
     93 IntegerDivide "integer_div" IntegerBinary 0 INTEGERS "a / b without its fraction; where b is zero all bits are ones.";
     94 IntegerRemainder "integer_fmod" IntegerBinary 0 INTEGERS "What a / b leaves, with the sign of a; a where b is zero.";
     95 IntegerModulus "integer_remainder" IntegerBinary 0 INTEGERS "The same with the sign of b.";

@@ -1,6 +1,6 @@
 //! Arguments of the kernel `lines`, which works on lines of elements, each a page of a tensor in
 //! rows: it puts them in order, chooses the first ones, writes elements to places that an index
-//! names, or runs over them.
+//! names, runs over them, or draws one of them at random.
 //!
 //! Floats are ordered by their values; NaNs are larger than all others and equal to one another, as
 //! both zeros are. Sums and products of floats are rounded to float32 one by one.
@@ -58,6 +58,23 @@ pub mod what {
     pub const WRITE: u32 = 2;
     /// Runs over lines: each element becomes the fold of all up to it.
     pub const RUN: u32 = 3;
+    /// Draws the number of an element of each line of float32: of as many of the largest as the
+    /// place says, in proportion to the exponentials of their products with the line's temperature,
+    /// and of these of the largest up to and with the one at which the sum of the parts exceeds a
+    /// bound. The updates are a line's bound, temperature and random number ([`super::drawn`]).
+    pub const DRAW: u32 = 4;
+}
+
+/// The updates of a line of which an element is drawn, in float32.
+pub mod drawn {
+    /// The bound of the sum of parts.
+    pub const BOUND: u32 = 0;
+    /// What elements are multiplied by.
+    pub const TEMPERATURE: u32 = 1;
+    /// A number from 0 to below 1.
+    pub const NUMBER: u32 = 2;
+    /// How many there are.
+    pub const WORDS: u32 = 3;
 }
 
 /// What an element and one that comes to it make.
@@ -138,7 +155,7 @@ pub const fn memory(what: u32, length: u32, count: u32, bytes: [u64; 5]) -> u64 
 pub const fn table(what: u32, length: u32, count: u32) -> u64 {
     let words = match what {
         what::FIRST => count,
-        what::SORT | what::WRITE => length,
+        what::SORT | what::WRITE | what::DRAW => length,
         _ => 0,
     };
     (words as u64 * 4).next_multiple_of(64)

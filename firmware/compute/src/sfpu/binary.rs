@@ -3,8 +3,11 @@
 use super::words::*;
 use super::{Two, quotient};
 
+/// The high half of what only a NaN is beyond.
+const INFINITY: u32 = 0x7F80;
+
 /// A function of two tiles of Dst. Comparisons give 1 or 0; -0 equals 0, and numbers that are not
-/// normal are zero.
+/// normal are zero. A NaN is not equal to anything, and neither more nor less.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SfpuBinary {
     /// a + b, rounded once.
@@ -111,13 +114,25 @@ fn normal() {
 #[inline(always)]
 fn equal(holds: bool) {
     normal();
-    vector! { xor(0, 1); }
+    vector! {
+        xor(0, 1);
+        magnitude(0, 2);
+        mov(ZERO, 0);
+    }
     if holds {
-        vector! { mov(ZERO, 0); if_zero(1); }
+        vector! { if_zero(1); }
     } else {
-        vector! { mov(ZERO, 0); if_not_zero(1); }
+        vector! { if_not_zero(1); }
     }
     vector! { mov(ONE, 0); END_IF; }
+    // Two NaNs have the same bits here.
+    vector! { high_bits(3, INFINITY); if_greater(2, 3); }
+    if holds {
+        vector! { mov(ZERO, 0); }
+    } else {
+        vector! { mov(ONE, 0); }
+    }
+    vector! { END_IF; }
 }
 
 /// 1 where a > b, or, `swapped`, b > a; else where that does not hold.
@@ -133,6 +148,13 @@ fn greater(swapped: bool, holds: bool) {
     }
     vector! {
         mov(ONE, 2);
+        END_IF;
+        magnitude(0, 0);
+        magnitude(1, 1);
+        min_max(1, 0);
+        high_bits(3, INFINITY);
+        if_greater(0, 3);
+        mov(ZERO, 2);
         END_IF;
         mov(2, 0);
     }

@@ -9,8 +9,9 @@ use super::words::*;
 use crate::format::Format;
 use crate::push::push;
 
-/// Shifts count modulo the bits of an integer.
+/// The most places that the shifter takes, and how many bits such a number has.
 const MOST_SHIFTED: u32 = 31;
+const BITS_OF_SHIFT: i32 = 5;
 
 /// Integers in tiles of Dst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,11 +86,12 @@ pub enum IntegerBinary {
     Or,
     /// Bits that one of both has.
     Xor,
-    /// a, shifted left by b modulo 32.
+    /// a, shifted left by b: 0 if that is negative or more than 31.
     ShiftLeft,
-    /// a, shifted right by b modulo 32; zeros come in.
+    /// a, shifted right by b likewise; zeros come in.
     ShiftRight,
-    /// The same, and copies of the sign of an [`Integer::Int32`] come in.
+    /// The same, and copies of the sign of an [`Integer::Int32`] come in, also where b is negative or
+    /// more than 31.
     ShiftRightSigned,
     /// a / b without its fraction; where b is zero all bits are ones. -2^31 / -1 wraps around.
     Divide,
@@ -142,11 +144,14 @@ impl IntegerBinary {
             Self::And => vector! { and(1, 0); },
             Self::Or => vector! { or(1, 0); },
             Self::Xor => vector! { xor(1, 0); },
-            Self::ShiftLeft => vector! {
-                integer(2, MOST_SHIFTED);
-                and(1, 2);
-                shift_by(2, 0);
-            },
+            Self::ShiftLeft => {
+                vector! {
+                    integer(2, MOST_SHIFTED);
+                    and(1, 2);
+                    shift_by(2, 0);
+                }
+                none_beyond();
+            }
             Self::ShiftRight => right(false),
             Self::ShiftRightSigned => right(kind == Integer::Int32),
             Self::Divide => quotient::divide(kind, Wanted::Quotient),
@@ -241,18 +246,39 @@ fn greater(kind: Integer, swapped: bool, holds: bool) {
     }
 }
 
+/// Register 0 becomes zero where register 1 is negative or more than the most that can be shifted.
+#[inline(always)]
+fn none_beyond() {
+    vector! {
+        shift(1, -BITS_OF_SHIFT);
+        if_not_zero(1);
+        integer(0, 0);
+        END_IF;
+    }
+}
+
 /// Register 0, shifted right by register 1.
 #[inline(always)]
 fn right(signed: bool) {
     vector! {
         integer(2, MOST_SHIFTED);
         and(1, 2);
-        sub_integer(ZERO, 2);
     }
     if signed {
-        vector! { shift_signed_by(2, 0); }
+        vector! {
+            shift(1, -BITS_OF_SHIFT);
+            if_not_zero(1);
+            integer(2, MOST_SHIFTED);
+            END_IF;
+            sub_integer(ZERO, 2);
+            shift_signed_by(2, 0);
+        }
     } else {
-        vector! { shift_by(2, 0); }
+        vector! {
+            sub_integer(ZERO, 2);
+            shift_by(2, 0);
+        }
+        none_beyond();
     }
 }
 

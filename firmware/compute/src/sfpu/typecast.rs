@@ -1,7 +1,8 @@
 //! Typecasts of tiles in Dst.
 //!
 //! What does not fit becomes the nearest value that the type has, and numbers lose their fraction:
-//! towards zero. NaN counts as infinity with its sign.
+//! towards zero. NaN counts as infinity with its sign. Of unsigned integers of eight bits the low
+//! bits are kept instead, and what is beyond integers of 32 bits becomes zero.
 
 use super::words::*;
 use super::{Element, number, round_to, rounds_by_group};
@@ -67,7 +68,7 @@ pub(crate) fn typecast(from: Format, to: Format, wide: bool, tile: u32) {
         match (kind, result) {
             (Kind::Number, Kind::Number) => {}
             (Kind::Number, Kind::Unsigned) => to_unsigned(),
-            (Kind::Number, Kind::Signed) => to_integer(),
+            (Kind::Number, Kind::Signed) => to_integer(to != Format::UInt8),
             (Kind::Signed, Kind::Number) => from_integer(),
             (Kind::Unsigned, Kind::Number) => from_unsigned(),
             (Kind::Signed, _) => {}
@@ -93,8 +94,7 @@ pub(crate) fn typecast(from: Format, to: Format, wide: bool, tile: u32) {
 /// Bounds an integer of register 0 to the type `to`; it was of kind `kind`.
 #[inline(always)]
 fn bound(kind: Kind, to: Format) {
-    let positive = matches!(to, Format::UInt8 | Format::UInt16 | Format::UInt32);
-    if positive && (kind == Kind::Signed || to == Format::UInt8) {
+    if matches!(to, Format::UInt16 | Format::UInt32) && kind == Kind::Signed {
         vector! {
             if_negative(0);
             mov(ZERO, 0);
@@ -111,7 +111,10 @@ fn bound(kind: Kind, to: Format) {
     }
     match to {
         Format::UInt16 => at_most(MAX_UINT16),
-        Format::UInt8 => at_most(MAX_UINT8),
+        Format::UInt8 => vector! {
+            integer(2, MAX_UINT8);
+            and(2, 0);
+        },
         Format::Int8 => {
             at_most(MAX_INT8 as u32);
             vector! {
@@ -140,10 +143,10 @@ fn at_most(most: u32) {
     }
 }
 
-/// A number without its fraction as an integer in two's complement; the integer next to it where it
-/// is beyond all of them.
+/// A number without its fraction as an integer in two's complement; where it is beyond all of them,
+/// the integer `next` to it, or zero.
 #[inline(always)]
-fn to_integer() {
+fn to_integer(next: bool) {
     vector! {
         mov(ZERO, 3);
         exponent(0, 1);
@@ -153,10 +156,18 @@ fn to_integer() {
         shift_by(2, 3);
         add_integer_number(1, -INTEGER, 2);
         if_not_negative(2);
-        low_half(3, MAX_INTEGER);
-        high_half(3, MAX_INTEGER);
-        if_negative(0);
-        high_bits(3, MIN_INTEGER >> 16);
+    }
+    if next {
+        vector! {
+            low_half(3, MAX_INTEGER);
+            high_half(3, MAX_INTEGER);
+            if_negative(0);
+            high_bits(3, MIN_INTEGER >> 16);
+        }
+    } else {
+        vector! { integer(3, 0); }
+    }
+    vector! {
         END_IF;
         if_negative(0);
         sub_integer(ZERO, 3);

@@ -6,6 +6,8 @@
 #![no_std]
 #![no_main]
 
+mod draw;
+
 use tilework_abi::lines::{PIECE, arg, by, element, flag, own, table, what};
 use tilework_rt::cb::Producer;
 use tilework_rt::dram::Interleaved;
@@ -167,6 +169,7 @@ fn main(ctx: &KernelContext) {
             what::FIRST => work.choose(line),
             what::SORT => work.sort(line),
             what::WRITE => work.write(line),
+            what::DRAW => work.draw(line),
             _ => work.run(line),
         }
         // The staged pages are used again.
@@ -235,10 +238,29 @@ impl Work {
         }
     }
 
+    /// Writes one number to the result.
+    fn give_number(&mut self, number: u32, line: u32) {
+        store(self.numbers.at, self.index, 0, number);
+        self.numbers.write(&mut self.noc, line);
+    }
+
     /// Puts the line in order by merging ever longer runs, which keeps the order of equal elements.
     fn sort(&mut self, line: u32) {
         self.lines.read(&mut self.noc, line);
         self.noc.read_barrier();
+        let [from, _] = self.ordered();
+        if self.flags & flag::VALUES != 0 {
+            for i in 0..self.count {
+                let word = load(self.lines.at, self.element, read(from + i * 4));
+                store(self.values.at, self.element, i, word);
+            }
+            self.values.write(&mut self.noc, line);
+        }
+        self.give_numbers(from, line);
+    }
+
+    /// A table of the numbers of the line's elements in order, and one that is free.
+    fn ordered(&self) -> [u32; 2] {
         let [keys, mut from, mut to] = self.tables;
         for i in 0..self.length {
             write(keys + i * 4, self.key(load(self.lines.at, self.element, i)));
@@ -255,14 +277,7 @@ impl Work {
             (from, to) = (to, from);
             run *= 2;
         }
-        if self.flags & flag::VALUES != 0 {
-            for i in 0..self.count {
-                let word = load(self.lines.at, self.element, read(from + i * 4));
-                store(self.values.at, self.element, i, word);
-            }
-            self.values.write(&mut self.noc, line);
-        }
-        self.give_numbers(from, line);
+        [from, to]
     }
 
     /// Writes updates to their places in the line, one after the other.
