@@ -52,6 +52,11 @@ pub struct ChipSpec {
     /// The units that are fused off, the same on every simulated card of a kind. Real cards differ
     /// in which they are, not in how many.
     pub harvesting: Harvesting,
+    /// Tensix columns, in the order of [`grid::DIE_COLUMNS`], that work and that the card's firmware
+    /// switches off all the same: of every P150 two since bundle 19.5.0, those with the highest
+    /// numbers on the die (tt-system-firmware, `lib/tenstorrent/bh_arc/harvesting.c`; tt-umd
+    /// expects two since its pull request 1942).
+    pub left_out: u16,
     /// Index in [`grid::PCIE_TILES`] of the PCIe tile in use.
     pub pcie: u8,
 }
@@ -59,7 +64,8 @@ pub struct ChipSpec {
 /// All kinds of cards. To add one, add a row.
 ///
 /// How many units a kind lacks follows tt-umd (`expected_tensix_harvested_units_map` and its like),
-/// except that the P150 is the whole chip of BlackholeA0/README.md.
+/// except that the P150 is the whole chip of BlackholeA0/README.md, which its own firmware does not
+/// show ([`ChipSpec::left_out`]).
 pub static SPECS: [BoardSpec; 3] = [
     // Two Tensix columns, one DRAM bank and all Ethernet tiles gone (BlackholeA0/README.md).
     BoardSpec {
@@ -68,6 +74,7 @@ pub static SPECS: [BoardSpec; 3] = [
         products: &[0x43, 0x36],
         chips: &[ChipSpec {
             harvesting: Harvesting { tensix: 1 << 1 | 1 << 3, dram: 1 << 7, ethernet: Harvesting::ALL_ETHERNET },
+            left_out: 0,
             pcie: 0,
         }],
     },
@@ -77,7 +84,11 @@ pub static SPECS: [BoardSpec; 3] = [
         name: "p150",
         // p150b, p150a, p150c.
         products: &[0x41, 0x40, 0x42],
-        chips: &[ChipSpec { harvesting: Harvesting { tensix: 0, dram: 0, ethernet: 1 << 5 | 1 << 8 }, pcie: 0 }],
+        chips: &[ChipSpec {
+            harvesting: Harvesting { tensix: 0, dram: 0, ethernet: 1 << 5 | 1 << 8 },
+            left_out: 1 << 12 | 1 << 13,
+            pcie: 0,
+        }],
     },
     // The card of tt-umd's `blackhole_P300_both_mmio.yaml`. Its Tensix masks count from left to
     // right: 8320 are columns 10 and 16, 272 are columns 5 and 11.
@@ -88,10 +99,12 @@ pub static SPECS: [BoardSpec; 3] = [
         chips: &[
             ChipSpec {
                 harvesting: Harvesting { tensix: 1 << 13 | 1 << 1, dram: 0, ethernet: 1 << 5 | 1 << 8 },
+                left_out: 0,
                 pcie: 0,
             },
             ChipSpec {
                 harvesting: Harvesting { tensix: 1 << 8 | 1 << 11, dram: 0, ethernet: 1 << 5 | 1 << 8 },
+                left_out: 0,
                 pcie: 1,
             },
         ],
@@ -156,6 +169,13 @@ impl Board {
     /// The product number that it shows.
     pub const fn product(self) -> u32 {
         self.spec.products[0]
+    }
+    /// The board as the card's own firmware shows it to programs that know only silicon: without
+    /// [`ChipSpec::left_out`]. Tilework's firmware runs on all columns that work.
+    pub const fn by_firmware(self) -> Self {
+        let Harvesting { tensix, dram, ethernet } = self.harvesting;
+        let harvesting = Harvesting { tensix: tensix | self.spec.chips[0].left_out, dram, ethernet };
+        Self { harvesting, ..self }
     }
     /// Whether `other` has the same chip, whatever its name is.
     pub fn has_chip_of(self, other: Self) -> bool {
@@ -401,9 +421,13 @@ const _: () = {
         assert!(!spec.products.is_empty() && spec.chips.len() == [1, 1, 2][i]);
         let mut chip = 0;
         while chip < spec.chips.len() {
-            assert!(spec.chips[chip].harvesting.check().is_ok());
+            let ChipSpec { harvesting, left_out, .. } = spec.chips[chip];
+            assert!(harvesting.check().is_ok() && harvesting.tensix & left_out == 0);
             chip += 1;
         }
+        // tt-umd: every kind of card lacks two Tensix columns.
+        assert!(board.by_firmware().worker_columns().len() == 12);
+        assert!(board.by_firmware().harvesting.check().is_ok());
         // The simulated PCIe tile is the first, which is what the first chip of each card uses.
         let pcie = grid::PCIE_TILES[spec.chips[0].pcie as usize];
         assert!(pcie.x == PCIE_PHYSICAL.x && pcie.y == PCIE_PHYSICAL.y);
@@ -435,6 +459,16 @@ mod tests {
             let mirror = banks.iter().find(|b| b.physical % 4 == harvested % 4).expect("the other column is whole");
             assert_eq!(mirror.first_port, NocXy::new(17, 21));
         }
+    }
+
+    /// The columns that release notes of bundle 19.5 and `harvesting.c` give for a whole chip.
+    #[test]
+    fn firmware_leaves_two_columns_of_a_p150_out() {
+        let shown = Board::P150.by_firmware();
+        assert!(!shown.harvesting().has_column(7) && !shown.harvesting().has_column(10));
+        assert_eq!((shown.tensix_count(), shown.dispatch_column(), shown.name()), (120, 14, "p150"));
+        assert!(Board::P100.by_firmware() == Board::P100 && Board::P300.by_firmware() == Board::P300);
+        assert!(!shown.has_chip_of(Board::P150));
     }
 
     /// Worked by hand from the seed's system's bank table for a chip without bank 1.

@@ -170,9 +170,10 @@ Examples:
   tilework card --board p150 -- tt-smi -s
   tilework card --board p100 --trace card.pftrace --counts counts.json -- python3 examples/jax/add.py")]
 pub struct CardArgs {
-    /// The board to simulate: p100, p150, p300, or a file that says what its chip lacks
-    /// (docs/card.md); once for each card of the machine.
-    #[arg(long, default_value = "p150", value_parser = board_file::parse)]
+    /// The board to simulate, as its firmware shows it: p100, p150 (with 12 of its 14 Tensix
+    /// columns), p300, or a file that says what its chip lacks (docs/card.md); once for each card
+    /// of the machine.
+    #[arg(long, default_value = "p150", value_parser = board_file::parse_shown)]
     pub board: Vec<Board>,
     /// How the time of the chip moves.
     #[arg(long, value_enum, default_value = "lazy")]

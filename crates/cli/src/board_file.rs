@@ -25,6 +25,16 @@ pub fn parse(given: &str) -> Result<Board, String> {
     }
 }
 
+/// The board that a program for silicon sees: of a name as the card's firmware shows it, of a file
+/// as the file says.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_shown(given: &str) -> Result<Board, String> {
+    let board = parse(given)?;
+    Ok(if is_known(board) { board.by_firmware() } else { board })
+}
+
 /// Whether a board is a known kind as it is, which its name alone says.
 pub fn is_known(board: Board) -> bool {
     BoardSpec::named(board.name()).is_some_and(|spec| spec.board() == board)
@@ -250,6 +260,16 @@ mod tests {
             let message = board(text).unwrap_err();
             assert!(message.starts_with(&format!("program.toml{expected}")), "{text:?}: {message}");
         }
+    }
+
+    #[test]
+    fn a_name_stands_for_what_firmware_shows_and_a_file_for_what_it_says() {
+        assert_eq!(parse_shown("p150"), Ok(Board::P150.by_firmware()));
+        assert_eq!(parse_shown("p100"), Ok(Board::P100));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("whole.toml");
+        std::fs::write(&file, "name = 'whole'\nbase = 'p150'").unwrap();
+        assert!(parse_shown(file.to_str().unwrap()).unwrap().has_chip_of(Board::P150));
     }
 
     #[test]

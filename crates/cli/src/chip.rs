@@ -2,6 +2,7 @@
 //! in this machine.
 
 use self::card::TakenCard;
+use crate::board_file::is_known;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::program::{BUILT_IN, Schedule};
@@ -140,6 +141,8 @@ impl AnyChip {
 /// Refuses a board that another chip has than the one that was found.
 fn agreed(found: Option<Board>, wanted: Option<Board>, whose: &str) -> Result<Option<Board>, String> {
     match (found, wanted) {
+        // The name of a kind stands for what its firmware shows, too.
+        (Some(found), Some(wanted)) if is_known(wanted) && wanted.by_firmware().has_chip_of(found) => Ok(Some(found)),
         (Some(found), Some(wanted)) if !wanted.has_chip_of(found) => {
             let chip = |board: Board| format!("{} that lacks {}", board.spec().name, board.harvesting());
             Err(format!("{whose} has a {}, but --board says a {}", chip(found), chip(wanted)))

@@ -437,7 +437,10 @@ pub(crate) fn try_lock() -> Option<Locked> {
 /// The board that the command has chosen for card `number`.
 fn board(number: usize) -> Board {
     let text = std::env::var("TILEWORK_CARD_BOARD").unwrap_or_default();
-    text.split(BETWEEN_BOARDS).nth(number).and_then(|text| board_of(text.as_bytes())).unwrap_or(Board::P150)
+    text.split(BETWEEN_BOARDS)
+        .nth(number)
+        .and_then(|text| board_of(text.as_bytes()))
+        .unwrap_or(Board::P150.by_firmware())
 }
 
 /// The cards; made if this process has none yet, with card `number`.
