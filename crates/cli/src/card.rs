@@ -9,12 +9,13 @@ use crate::args::{CardArgs, CardClock};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use tilework_abi::board::Board;
 use tilework_abi::simlib::text_of;
 use tilework_abi::tlb::Bar;
+use tilework_kmd::program::{Head, head};
 use tilework_kmd::{BETWEEN_BOARDS, Card, MOST_CARDS, telemetry, tree_of};
 use tilework_sim::{Chip, ChipConfig};
 
@@ -74,7 +75,7 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
         args.board.iter().map(|&board| String::from_utf8_lossy(&text_of(board)).into_owned()).collect();
     let [program, rest @ ..] = &args.command[..] else { return Err(Failure::usage("no program was named")) };
     if let Some(path) = found(program) {
-        refuse_static(&path)?;
+        refuse_unserved(&path)?;
     }
     let failed = |error: std::io::Error| Failure::usage(format!("the folder of the card cannot be made: {error}"));
     let folder = tempfile::Builder::new().prefix("tilework-card-").tempdir().map_err(failed)?;
@@ -144,49 +145,35 @@ fn found(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|file| file.is_file())
 }
 
-/// Refuses an ELF file without an interpreter: no dynamic linker would load the library.
-fn refuse_static(path: &Path) -> Outcome<()> {
-    /// Bytes that hold the program headers of any linker.
-    const HEAD: u64 = 64 << 10;
-    // What is no file that can be read is told when it is started.
-    let Ok((file, _)) = files::open_within(path, u64::MAX, "the program") else { return Ok(()) };
-    let mut bytes = Vec::new();
-    if file.take(HEAD).read_to_end(&mut bytes).is_err() {
-        return Ok(());
-    }
-    if is_static(&bytes) {
-        let what = "is statically linked, and the card's library cannot be loaded into it";
-        return Err(Failure::file(path, what));
+/// Scripts whose interpreters are scripts, at most, as the system has it.
+const SCRIPTS: usize = 5;
+
+/// Refuses a program into which the dynamic linker would not load the library, also as the
+/// interpreter of a script.
+fn refuse_unserved(path: &Path) -> Outcome<()> {
+    let mut path = path.to_owned();
+    for _ in 0..SCRIPTS {
+        // What is no file that can be read is told when it is started.
+        let Ok((mut file, _)) = files::open_within(&path, u64::MAX, "the program") else { return Ok(()) };
+        let found = head(|at, out| read_at(&mut file, at, out).unwrap_or(0));
+        if let Some(why) = found.refusal() {
+            return Err(Failure::file(&path, why));
+        }
+        let Head::Script(interpreter) = found else { return Ok(()) };
+        path = PathBuf::from(String::from_utf8_lossy(interpreter.bytes()).into_owned());
     }
     Ok(())
 }
 
-/// Whether the head of a file is that of an ELF program of 64 bits without `PT_INTERP` (gABI 4.1).
-fn is_static(head: &[u8]) -> bool {
-    let half = |at: usize| head.get(at..at + 2).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])));
-    let word = |at: usize| head.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-    if !head.starts_with(b"\x7fELF\x02") {
-        return false;
+/// Reads from an offset on: as many bytes as there are.
+fn read_at(file: &mut (impl Read + Seek), at: u64, out: &mut [u8]) -> std::io::Result<usize> {
+    file.seek(SeekFrom::Start(at))?;
+    let mut done = 0;
+    while done < out.len() {
+        match file.read(&mut out[done..])? {
+            0 => break,
+            read => done += read,
+        }
     }
-    let (Some(table), Some(size), Some(count)) = (word(0x20), half(0x36), half(0x38)) else { return false };
-    let Ok(table) = usize::try_from(table) else { return false };
-    const INTERPRETER: u32 = 3;
-    let mut kinds = (0..count).filter_map(|index| word(table.checked_add(index * size)?));
-    count > 0 && !kinds.any(|kind| kind == INTERPRETER)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_elf_file_without_an_interpreter_is_static() {
-        let mut head = vec![0; 0x40 + 2 * 56];
-        head[..5].copy_from_slice(b"\x7fELF\x02");
-        (head[0x20], head[0x36], head[0x38]) = (0x40, 56, 2);
-        (head[0x40], head[0x40 + 56]) = (1, 2);
-        assert!(is_static(&head));
-        head[0x40 + 56] = 3;
-        assert!(!is_static(&head) && !is_static(b"#!/bin/sh") && !is_static(&head[..20]));
-    }
+    Ok(done)
 }

@@ -60,6 +60,19 @@ fn programs_that_cannot_be_served_are_refused() {
             let output = card(&["--", program.to_str().unwrap()]);
             assert_eq!(output.status.code(), Some(2));
             assert!(text(&output.stderr).contains("statically linked"), "{}", text(&output.stderr));
+            // So is a script of it; one that a served program starts runs on, and this is told.
+            let script = folder.path().join("script");
+            std::fs::write(&script, format!("#!{}\n", program.display())).unwrap();
+            let output = card(&["--", script.to_str().unwrap()]);
+            assert_eq!(output.status.code(), Some(2));
+            let why = format!("{}: is statically linked", program.display());
+            assert!(text(&output.stderr).contains(&why), "{}", text(&output.stderr));
+            let twice = format!("{0} && {0}", program.display());
+            let output = card(&["--", "sh", "-c", &twice]);
+            assert_eq!(output.status.code(), Some(0));
+            let said = text(&output.stderr);
+            assert_eq!(said.matches("statically linked").count(), 1, "{said}");
+            assert!(said.contains("it finds no card"), "{said}");
         }
         _ => println!("a static program is left out: cc -static does not make one"),
     }

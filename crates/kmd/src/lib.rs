@@ -15,6 +15,7 @@ mod driver;
 mod errno;
 mod file;
 mod memory;
+pub mod program;
 mod tree;
 mod windows;
 

@@ -1,7 +1,7 @@
 //! Descriptors of the device, their requests and mappings.
 
 use crate::maps::{self, is_card};
-use crate::real::{real, set_errno};
+use crate::real::{raw, real, set_errno};
 use crate::state::{self, Locked, OpenFile, Seat, State};
 use crate::{clock, paths, process, tell, watch};
 use std::ffi::c_void;
@@ -20,6 +20,11 @@ const TURN: Duration = Duration::from_millis(1);
 fn file_of(fd: i32) -> Option<OpenFile> {
     let slot = FILES.get(usize::try_from(fd).ok()?)?;
     slot.load(Ordering::Relaxed).checked_sub(1).map(OpenFile::of)
+}
+
+/// Whether a descriptor is the device's.
+pub(crate) fn is_card_file(fd: i32) -> bool {
+    file_of(fd).is_some()
 }
 
 fn set(fd: i32, file: Option<OpenFile>) {
@@ -43,7 +48,7 @@ pub(crate) fn opened(fd: i32, flags: i32) -> i32 {
     // SAFETY: a status that is all zero is valid; the descriptor is the caller's.
     let status = unsafe {
         let mut status: libc::stat = std::mem::zeroed();
-        if libc::syscall(libc::SYS_fstat, fd, &raw mut status) != 0 {
+        if raw(libc::SYS_fstat, [fd as usize, (&raw mut status).expose_provenance(), 0, 0, 0, 0]) != 0 {
             return fd;
         }
         status

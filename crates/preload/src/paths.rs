@@ -1,6 +1,6 @@
 //! Paths of the card: they lead to the folder that the command has made.
 
-use crate::real::real;
+use crate::real::{raw, real};
 use crate::{clock, descriptors};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -93,8 +93,9 @@ fn lead(path: *const c_char, buffer: &mut Buffer) -> *const c_char {
     if SHARED.iter().any(|place| below(bytes, place))
         && let Some(led) = buffer.fill(root, bytes)
     {
+        let arguments = [libc::AT_FDCWD as usize, led.expose_provenance(), libc::F_OK as usize, 0, 0, 0];
         // SAFETY: a C string of this function's.
-        let there = unsafe { libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, led, libc::F_OK) } == 0;
+        let there = unsafe { raw(libc::SYS_faccessat, arguments) } == 0;
         // The folders of all devices and of all numbers have the card only.
         return if there { led } else { path };
     }
@@ -259,20 +260,45 @@ unsafe extern "C" fn statx(folder: i32, path: Text, flags: i32, mask: u32, out: 
     result
 }
 
-/// Shows entries of the folder of device files as such.
-unsafe fn patch_entry(dir: *mut libc::DIR, kind: *mut u8) {
-    let Some(tree) = tree() else { return };
-    if clock::is_inside() {
-        return;
-    }
-    // SAFETY: the caller's folder and entry; a status that is all zero is valid.
+/// Whether a descriptor is that of the folder of device files.
+fn is_devices(fd: i32) -> bool {
+    let Some(tree) = tree().filter(|_| !clock::is_inside()) else { return false };
+    // SAFETY: a status that is all zero is valid; it is a place of this function's.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();
-        let found = libc::syscall(libc::SYS_fstat, libc::dirfd(dir), &raw mut status) == 0;
-        if found && (status.st_dev, status.st_ino) == tree.devices && *kind == libc::DT_REG {
+        let arguments = [fd as usize, (&raw mut status).expose_provenance(), 0, 0, 0, 0];
+        raw(libc::SYS_fstat, arguments) == 0 && (status.st_dev, status.st_ino) == tree.devices
+    }
+}
+
+/// Shows entries of the folder of device files as such.
+unsafe fn patch_entry(dir: *mut libc::DIR, kind: *mut u8) {
+    // SAFETY: the caller's folder and entry.
+    unsafe {
+        if *kind == libc::DT_REG && is_devices(libc::dirfd(dir)) {
             *kind = libc::DT_CHR;
         }
     }
+}
+
+/// The same for entries as the kernel gives them (getdents64(2)).
+pub(crate) fn patch_entries(fd: i32, entries: &mut [u8]) {
+    if !is_devices(fd) {
+        return;
+    }
+    let mut at = 0;
+    // The length of an entry and its kind, behind two numbers of eight bytes.
+    while let Some(&[low, high, kind]) = entries.get(at + 16..at + 19) {
+        if kind == libc::DT_REG {
+            entries[at + 18] = libc::DT_CHR;
+        }
+        at += usize::from(u16::from_le_bytes([low, high])).max(1);
+    }
+}
+
+/// Whether a path is one of the card's.
+pub(crate) fn is_led(path: Text) -> bool {
+    lead(path, &mut Buffer::new()) != path
 }
 
 #[unsafe(no_mangle)]

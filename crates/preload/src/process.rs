@@ -1,6 +1,6 @@
 //! The process: what happens when the library is loaded, at a fork, and at the end.
 
-use crate::{copies, counts, paths, signals, state, tell};
+use crate::{copies, counts, exec, paths, signals, state, tell};
 use std::ffi::c_void;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -54,6 +54,7 @@ extern "C" fn loaded() {
         return;
     }
     signals::install();
+    exec::prepare();
     // SAFETY: the function touches memory of this library's only.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     ACTIVE.store(true, Ordering::Relaxed);

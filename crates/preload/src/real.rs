@@ -39,3 +39,20 @@ pub(crate) fn set_errno(number: i32) {
     // SAFETY: the C library gives a valid place.
     unsafe { *libc::__errno_location() = number }
 }
+
+/// A system call, whoever stands in front of the C library's `syscall`: its result, or an error's
+/// number below zero.
+///
+/// # Safety
+/// That of the call.
+#[inline]
+pub(crate) unsafe fn raw(number: i64, a: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the caller's promise; the kernel keeps all registers but these.
+    unsafe {
+        std::arch::asm!("syscall", inlateout("rax") number as isize => result,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}

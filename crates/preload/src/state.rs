@@ -4,10 +4,10 @@ use crate::combine::Combined;
 use crate::counts::Accesses;
 use crate::maps::Maps;
 use crate::polls::Polls;
+use crate::real::raw;
 use crate::standstill::{Standstill, Word};
 use crate::{client, clock, maps, tell, watch};
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -339,7 +339,7 @@ pub(crate) struct Blocked(libc::sigset_t);
 impl Blocked {
     /// Blocks all signals that do not come from the thread's own instructions.
     pub(crate) fn all() -> Self {
-        let mut before = MaybeUninit::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: both sets are valid places; the first is filled before it is used.
         unsafe {
             let mut all = MaybeUninit::uninit();
@@ -348,7 +348,8 @@ impl Blocked {
             for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
                 libc::sigdelset(&mut all, signal);
             }
-            libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_BLOCK, &raw const all, before.as_mut_ptr(), 8);
+            let (all, out) = ((&raw const all).expose_provenance(), before.as_mut_ptr().expose_provenance());
+            raw(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, all, out, 8, 0, 0]);
             Self(before.assume_init())
         }
     }
@@ -358,13 +359,8 @@ impl Drop for Blocked {
     fn drop(&mut self) {
         // SAFETY: the set was filled by the kernel.
         unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigprocmask,
-                libc::SIG_SETMASK,
-                &raw const self.0,
-                std::ptr::null_mut::<c_void>(),
-                8,
-            );
+            let before = (&raw const self.0).expose_provenance();
+            raw(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, before, 0, 8, 0, 0]);
         }
     }
 }

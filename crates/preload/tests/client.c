@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 // A program that knows only silicon: it opens the device, aims windows and uses them as memory.
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,6 +17,10 @@
 #include <setjmp.h>
 #include <errno.h>
 #include <immintrin.h>
+
+#include <sys/syscall.h>
+#include <spawn.h>
+#include <dirent.h>
 
 #define CHECK(what) do { if (!(what)) { printf("%d: %s\n", __LINE__, #what); exit(1); } } while (0)
 
@@ -421,7 +426,108 @@ static void two_cards(volatile uint8_t *first) {
     CHECK(fd >= 0 && open("/dev/tenstorrent/2", O_RDWR) == -1 && errno == ENOENT);
 }
 
-int main(int count, char **words) {
+// The device by numbers of system calls.
+static void numbers(void) {
+    struct stat status;
+    const char *path = "/dev/tenstorrent/0";
+    CHECK(syscall(SYS_stat, path, &status) == 0 && S_ISCHR(status.st_mode));
+    CHECK(syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISCHR(status.st_mode));
+    CHECK(syscall(SYS_access, path, F_OK) == 0 && syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0);
+    CHECK(syscall(SYS_open, "/dev/tenstorrent/7", O_RDWR) == -1 && errno == ENOENT);
+    long other = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+    long third = syscall(SYS_open, path, O_RDWR);
+    struct { uint64_t flags, mode, resolve; } how = { O_RDWR, 0, 0 };
+    long fourth = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    CHECK(other >= 0 && third >= 0 && fourth >= 0);
+    CHECK(syscall(SYS_fstat, other, &status) == 0 && S_ISCHR(status.st_mode));
+    uint32_t info[6] = { 20 };
+    CHECK(syscall(SYS_ioctl, other, 0xFA00, info) == 0 && info[2] == 0xB1401E52);
+    CHECK(syscall(SYS_ioctl, fourth, 0xFA00, info) == 0);
+    CHECK(syscall(SYS_ioctl, other, 0xFAFF, info) == -1 && errno == EINVAL);
+    // A window, through its own descriptor and calls.
+    int before = fd;
+    fd = other;
+    struct { uint64_t size, reserved; uint32_t id, r0; uint64_t uc, wc, r1; } take = { 2 << 20 };
+    CHECK(syscall(SYS_ioctl, other, 0xFA0B, &take) == 0);
+    struct {
+        uint32_t id, reserved; uint64_t addr; uint16_t xe, ye, xs, ys; uint8_t noc, mcast, ordering, linked, vc, r[3];
+        uint32_t r1[2]; uint64_t out;
+    } aim = { take.id, 0, 0, 1, 2, 0, 0, 0, 0, 1 };
+    CHECK(syscall(SYS_ioctl, other, 0xFA0D, &aim) == 0);
+    long at = syscall(SYS_mmap, NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, other, take.wc);
+    CHECK(at != -1);
+    ((volatile uint32_t *)at)[0x4000] = 0x12345678;
+    CHECK(*(window(1, 2, 2 << 20) + 0x10000) == 0x78);
+    fd = before;
+    CHECK(syscall(SYS_munmap, at, 4096) == -1 && errno == EINVAL);
+    CHECK(syscall(SYS_munmap, at, 2 << 20) == 0);
+    long copy = syscall(SYS_dup, other);
+    CHECK(syscall(SYS_close, other) == 0 && syscall(SYS_ioctl, copy, 0xFA00, info) == 0);
+    CHECK(syscall(SYS_fcntl, copy, F_DUPFD_CLOEXEC, 100) == 100 && syscall(SYS_ioctl, 100, 0xFA00, info) == 0);
+    CHECK(syscall(SYS_close, copy) == 0 && syscall(SYS_ioctl, copy, 0xFA00, info) == -1 && errno == EBADF);
+    // The folder of devices, and what is not the card's.
+    long folder = syscall(SYS_open, "/dev/tenstorrent", O_RDONLY | O_DIRECTORY);
+    char entries[1024];
+    long len = syscall(SYS_getdents64, folder, entries, sizeof entries);
+    int devices = 0;
+    for (long i = 0; i < len; i += ((struct dirent64 *)(entries + i))->d_reclen)
+        devices += ((struct dirent64 *)(entries + i))->d_type == DT_CHR;
+    CHECK(len > 0 && devices == 2);
+    CHECK(syscall(SYS_getpid) == getpid() && syscall(SYS_close, 4242) == -1 && errno == EBADF);
+    // A handler of its own, and a mask that would block the library's.
+    struct { void (*handler)(int); unsigned long flags; void *restorer; uint64_t mask; } old, new = { on_segv };
+    CHECK(syscall(SYS_rt_sigaction, SIGSEGV, &new, NULL, 8) == 0);
+    CHECK(syscall(SYS_rt_sigaction, SIGSEGV, NULL, &old, 8) == 0 && old.handler == on_segv);
+    uint64_t all = ~0ull, was;
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &was, 8) == 0);
+    CHECK(*(window(1, 2, 2 << 20) + 0x10000) == 0x78);
+    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &was, &all, 8) == 0 && !(all & 1ull << (SIGSEGV - 1)));
+}
+
+// Starts a program by every function of the C library; each time it prints its last argument.
+static void starts(char *program, char *const environment[]) {
+    char *name = strrchr(program, '/') + 1;
+    CHECK(name - 1 > program);
+    char folder[4096];
+    snprintf(folder, sizeof folder, "PATH=/nowhere:%.*s", (int)(name - 1 - program), program);
+    putenv(folder);
+    for (int way = 0; way < 13; way++) {
+        char number[8];
+        snprintf(number, sizeof number, "%d", way);
+        char *list[] = { name, "a", "b", "c", "d", "e", "f", number, NULL };
+        pid_t child = 0;
+        if (way == 0) CHECK(posix_spawn(&child, program, NULL, NULL, list, environment) == 0);
+        if (way == 1) CHECK(posix_spawnp(&child, name, NULL, NULL, list, environment) == 0);
+        if (way > 1 && (child = fork()) == 0) {
+            if (way == 2) execve(program, list, environment);
+            if (way == 3) execv(program, list);
+            if (way == 4) execvp(name, list);
+            if (way == 5) execvpe(name, list, environment);
+            if (way == 6) execl(program, name, "a", "b", "c", "d", "e", "f", number, NULL);
+            if (way == 7) execlp(name, name, "a", "b", "c", "d", "e", "f", number, NULL);
+            if (way == 8) execle(program, name, number, NULL, environment);
+            if (way == 9) fexecve(open(program, O_RDONLY), list, environment);
+            if (way == 10) execveat(AT_FDCWD, program, list, environment, 0);
+            if (way == 11) syscall(SYS_execve, program, list, environment);
+            if (way == 12) {
+                // What cannot be started comes back.
+                CHECK(execl("/nowhere/a", "a", "b", "c", "d", "e", "f", "g", NULL) == -1 && errno == ENOENT);
+                CHECK(execle("/nowhere/a", "a", NULL, environment) == -1 && execlp("nowhere", "a", NULL) == -1);
+                _exit(12);
+            }
+            _exit(99);
+        }
+        int ended;
+        CHECK(waitpid(child, &ended, 0) == child && WIFEXITED(ended) && WEXITSTATUS(ended) == way);
+    }
+}
+
+int main(int count, char **words, char **environment) {
+    if (count == 3 && !strcmp(words[1], "starts")) {
+        starts(words[2], environment);
+        printf("well\n");
+        return 0;
+    }
     struct stat status;
     CHECK(stat("/dev/tenstorrent/0", &status) == 0 && S_ISCHR(status.st_mode));
     fd = open("/dev/tenstorrent/0", O_RDWR | O_CLOEXEC);
@@ -429,6 +535,7 @@ int main(int count, char **words) {
     const char *what = count > 1 ? words[1] : "";
     volatile uint8_t *at = window(1, 2, 2 << 20);
     at += 0x10000;
+    if (!strcmp(what, "numbers")) numbers();
     if (!strcmp(what, "forms")) forms(at);
     if (!strcmp(what, "vectors")) vectors(at);
     if (!strcmp(what, "edges")) edges(at);

@@ -182,3 +182,40 @@ fn descriptors_are_duplicated_and_mappings_outlive_them() {
 fn copies_of_megabytes_do_not_trap() {
     client("speed");
 }
+#[test]
+fn system_calls_by_their_numbers_are_served() {
+    client("numbers");
+}
+#[test]
+fn a_program_that_finds_no_card_is_told_however_it_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((program, root)) = make(folder.path()) else { return };
+    let (source, library) = (folder.path().join("other.c"), folder.path().join("static"));
+    std::fs::write(&source, "#include <stdlib.h>\nint main(int n, char **v) { return atoi(v[n - 1]); }").unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, format!("#! {} x\n", library.display())).unwrap();
+    for (options, what) in [(&["-static"][..], "static"), (&["-static-pie"], "static"), (&["-O1"], "dynamic")] {
+        let made = Command::new("cc").args(options).arg("-o").arg(&library).arg(&source).output().unwrap();
+        if !made.status.success() {
+            println!("left out: cc {options:?}: {}", String::from_utf8_lossy(&made.stderr));
+            continue;
+        }
+        let mut permissions = std::fs::metadata(&script).unwrap().permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+        std::fs::set_permissions(&script, permissions).unwrap();
+        for start_this in [&library, &script] {
+            let started = start(&program, &root).arg("starts").arg(start_this).output().unwrap();
+            let errors = String::from_utf8_lossy(&started.stderr);
+            assert!(started.status.success(), "{}\n{errors}", String::from_utf8_lossy(&started.stdout));
+            let said = "is statically linked, and the card's library cannot be loaded into it: it finds no card\n";
+            // Once, however often and in which way it is started.
+            let expected = format!("tilework: {} {said}", library.display());
+            assert_eq!(errors, if what == "static" { expected } else { String::new() }, "{options:?}");
+            for mark in std::fs::read_dir(&root).unwrap().flatten() {
+                if mark.file_name().to_string_lossy().starts_with("told-") {
+                    std::fs::remove_file(mark.path()).unwrap();
+                }
+            }
+        }
+    }
+}
