@@ -6,6 +6,7 @@
 
 use crate::answer::{self, ReportForm, Subject};
 use crate::args::{CardArgs, CardClock};
+use crate::bundle::CardKeeper;
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use std::ffi::{OsStr, OsString};
@@ -47,13 +48,17 @@ pub fn run(args: &CardArgs) -> ExitCode {
 }
 
 /// The program's exit code; 128 and its number for a signal, as shells have it.
-fn exit_code(status: ExitStatus) -> ExitCode {
+fn code_of(status: ExitStatus) -> Option<u8> {
     #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     #[cfg(not(unix))]
     let signal = None;
     let code = status.code().or(signal.map(|signal: i32| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from)
+    code.and_then(|code| u8::try_from(code).ok())
+}
+
+fn exit_code(status: ExitStatus) -> ExitCode {
+    code_of(status).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 fn start(args: &CardArgs) -> Outcome<ExitStatus> {
@@ -89,6 +94,7 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
         CardClock::Lazy => "lazy",
         CardClock::Free => "free",
     };
+    let keeper = args.look.bundle.as_deref().map(CardKeeper::begin).transpose()?;
     let mut child = Command::new(program);
     child
         .args(rest)
@@ -97,9 +103,16 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
         .env("TILEWORK_CARD_BOARD", boards.join(&BETWEEN_BOARDS.to_string()))
         .env("TILEWORK_CARD_CLOCK", clock)
         .envs(variables);
+    if let Some(keeper) = &keeper {
+        child.env("TILEWORK_CARD_RECORD", keeper.folder());
+    }
     let ended = child.status();
     remove_locks(&root);
-    ended.map_err(|error| Failure::usage(format!("{} cannot be started: {error}", program.display())))
+    let ended = ended.map_err(|error| Failure::usage(format!("{} cannot be started: {error}", program.display())))?;
+    if let Some(keeper) = keeper {
+        keeper.keep(&args.board, &args.command, code_of(ended))?;
+    }
+    Ok(ended)
 }
 
 /// Removes the locks in shared memory that the library has given the program under the folder's

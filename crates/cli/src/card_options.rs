@@ -51,8 +51,10 @@ pub struct CardLookArgs {
     /// free one. gdb stops the chip, and with it the program, within an access; it cannot go back.
     #[arg(long, value_name = "PORT")]
     pub gdb: Option<u16>,
-    /// Refused; the message says why.
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Also keep what the program does to the card, and what the card reads of its memory, in a
+    /// file: `tilework replay FILE` repeats the chip's run without the program, cycle by cycle, also
+    /// under gdb. Not with --gdb.
+    #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
 }
 
@@ -134,9 +136,8 @@ impl CardLookArgs {
 
     /// Refuses what cannot work or has no effect.
     fn refuse(&self) -> Outcome<()> {
-        if self.bundle.is_some() {
-            let why = " does not work here: the program is not this command's, so that its files and what it has read \
-                       cannot be kept";
+        if self.bundle.is_some() && self.gdb.is_some() {
+            let why = " does not work with --gdb, whose user may change the chip; a replay has its own --gdb";
             return Err(Failure::option("--bundle", why));
         }
         for (given, option, needs) in [

@@ -82,7 +82,8 @@ fn programs_that_cannot_be_served_are_refused() {
 fn options_that_cannot_work_are_refused_with_the_reason() {
     for (words, why) in [
         (&["--gdb", "1234", "--board", "p100", "--board", "p100"][..], "with one card"),
-        (&["--bundle", "b.zip"], "the program is not this command's"),
+        (&["--bundle", "b.zip", "--gdb", "1234"], "does not work with --gdb"),
+        (&["--bundle", "/no/such/folder/b.zip"], "--bundle"),
         (&["--trace-cycles", "1..2"], "needs --trace FILE"),
         (&["--findings", "f.json"], "needs --checks WORDS"),
         (&["--checks", "wran"], "--checks: "),

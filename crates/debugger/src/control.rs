@@ -79,6 +79,21 @@ impl Debugger {
         Ok(link)
     }
 
+    /// A link to a chip just powered on, whose host can be run again, and of whose code nothing is
+    /// known. gdb is waited for before the chip's first cycle.
+    ///
+    /// # Errors
+    /// The port cannot be had any more.
+    pub fn replay(&self, chip: Chip) -> Result<DebugLink, LinkError> {
+        let first = self.session().state.is_none();
+        self.begin();
+        let mut link = self.link(chip, Code::unknown(), None);
+        if first {
+            link.attach()?;
+        }
+        Ok(link)
+    }
+
     /// The program is about to be started: the chip stops at its first kernel.
     pub fn begin(&self) {
         self.armed.store(true, Ordering::Relaxed);

@@ -16,6 +16,7 @@ mod errno;
 mod file;
 mod memory;
 pub mod program;
+pub mod record;
 mod tree;
 mod windows;
 

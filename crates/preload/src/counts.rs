@@ -3,7 +3,7 @@
 //! Equal results alone do not prove that a program's data went over the card: a program may keep a
 //! copy of its own. These numbers tell.
 
-use crate::state::OwnCard;
+use crate::own::OwnCard;
 use crate::tell;
 use std::ffi::OsString;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! The process: what happens when the library is loaded, at a fork, and at the end.
 
-use crate::{copies, counts, exec, paths, signals, state, tell};
+use crate::{copies, counts, exec, own, paths, signals, state, tell};
 use std::ffi::c_void;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -83,7 +83,7 @@ extern "C" fn finish() {
 }
 
 /// Writes the file of `--counts`, if it is wanted.
-pub(crate) fn write_counts(cards: &mut [&mut state::OwnCard]) {
+pub(crate) fn write_counts(cards: &mut [&mut own::OwnCard]) {
     if let Some(path) = std::env::var_os("TILEWORK_CARD_COUNTS") {
         counts::write(cards, path);
     }

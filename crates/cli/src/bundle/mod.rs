@@ -14,10 +14,13 @@
 //! | `inputs/N.npy` | the arrays, in the order of the manifest |
 //! | `firmware/NAME`, `cq-firmware/NAME` | the files of `--firmware` and `--cq-firmware` |
 
+mod card;
+mod card_replay;
 mod read;
 mod replay;
 mod write;
 
+pub use card::CardKeeper;
 pub use replay::{ReplayArgs, replay};
 pub use write::{Keeper, Kept, Written, told};
 

@@ -1,5 +1,7 @@
 //! `tilework replay`: repeats the run of a bundle, and compares how it ends.
 
+use super::card::CardManifest;
+use super::card_replay::{self, Replay};
 use super::read::Bundle;
 use super::{Manifest, essence};
 use crate::answer::{Answer, ReportArgs};
@@ -28,7 +30,8 @@ const FINDINGS: &str = "findings";
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The exit code is 0 when the run ends as in the bundle, also with a fault or a deadlock: the same report, cycle by cycle.
-It is 1 when it ends in another way, and 2 for a file that is no bundle.
+It is 1 when it ends in another way, and 2 for a file that is no bundle. A bundle of `tilework card` has what a program
+did to the card: the chip does it again without the program, cycle by cycle.
 
 Examples:
   tilework replay out-deadlock-1a2b3c4d.zip
@@ -80,6 +83,9 @@ struct Difference {
 /// Repeats a run, under gdb if asked for.
 pub fn replay(args: &ReplayArgs) -> Outcome<Answer> {
     interrupt::flag();
+    if let Some(manifest) = card_replay::manifest(&args.file)? {
+        return card(args, &manifest);
+    }
     let bundle = Bundle::open(&args.file)?;
     let dropped = args.out.is_none().then(tempfile::tempdir).transpose();
     let dropped = dropped.map_err(|e| files::cannot_write(Path::new("."), format_args!("no temporary folder: {e}")))?;
@@ -92,6 +98,52 @@ pub fn replay(args: &ReplayArgs) -> Outcome<Answer> {
         None => once(args, &bundle, out, None),
         Some(port) => gdb::run(port, |debugger| once(args, &bundle, out, Some(debugger))),
     }
+}
+
+/// Repeats the run of a card, and compares.
+fn card(args: &ReplayArgs, manifest: &CardManifest) -> Outcome<Answer> {
+    if args.out.is_some() {
+        return Err(Failure::option("--out", " is for a kernel program; this is the run of a card"));
+    }
+    let once = |debugger: Option<&Debugger>| {
+        let Replay { manifest, report, parted } = card_replay::replay(&args.file, manifest.clone(), debugger)?;
+        let differences: Vec<_> = parted.into_iter().map(|(at, then, now)| Difference { at, then, now }).collect();
+        let same = differences.is_empty();
+        let failure = (!same).then(|| other_end(&manifest.tilework, "the chip does not what the bundle has"));
+        let end = match (&report.fault, manifest.card.exit_code) {
+            (Some(_), _) => "fault".to_owned(),
+            (None, Some(code)) => format!("exit code {code} of the program"),
+            (None, None) => "the program's".to_owned(),
+        };
+        let report = json(&report)?;
+        let replayed = Replayed {
+            file: args.file.display().to_string(),
+            tilework: manifest.tilework,
+            end,
+            same,
+            differences,
+            report,
+        };
+        Ok(Answer::new(replayed, Replayed::text).failing(failure))
+    };
+    match args.gdb {
+        None => once(None),
+        Some(port) => gdb::run_from(port, gdb::POWER_ON, |debugger| once(Some(debugger))),
+    }
+}
+
+fn json(report: &impl Serialize) -> Outcome<Value> {
+    serde_json::to_value(report).map_err(|error| Failure::failed("output", error.to_string()))
+}
+
+/// A run that does not end as its bundle says.
+fn other_end(tilework: &str, what: &str) -> Failure {
+    let version = env!("CARGO_PKG_VERSION");
+    let why = match tilework == version {
+        true => String::new(),
+        false => format!("; the bundle was written by tilework {tilework}, this is {version}"),
+    };
+    Failure::failed("replay", format!("{what}{why}"))
 }
 
 /// Repeats a run from its beginning, and compares.
@@ -110,14 +162,7 @@ fn once(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugg
     compare("", &then, &now, &mut differences);
     let same = differences.is_empty();
     differences.truncate(TOLD);
-    let failure = (!same).then(|| {
-        let version = env!("CARGO_PKG_VERSION");
-        let why = match tilework == version {
-            true => String::new(),
-            false => format!("; the bundle was written by tilework {tilework}, this is {version}"),
-        };
-        Failure::failed("replay", format!("the run does not end as in the bundle{why}"))
-    });
+    let failure = (!same).then(|| other_end(tilework, "the run does not end as in the bundle"));
     let (tilework, end) = (tilework.clone(), end.clone());
     let replayed = Replayed { file: args.file.display().to_string(), tilework, end, same, differences, report };
     Ok(Answer::new(replayed, Replayed::text).failing(failure))
@@ -195,8 +240,22 @@ fn compare(at: &str, then: &Value, now: &Value, found: &mut Vec<Difference>) {
 
 impl Replayed {
     fn text(&self, out: &mut dyn Write) -> Result<()> {
-        if let Some(message) = self.report["error"]["message"].as_str() {
+        let of_card = self.report["fault"].as_str();
+        if let Some(message) = self.report["error"]["message"].as_str().or(of_card) {
             writeln!(out, "{message}")?;
+        }
+        if let (Some(cycles), Some(reads)) = (self.report.get("cycles"), self.report.get("reads")) {
+            let count = |key: &str| self.report[key].as_u64().unwrap_or(0);
+            let (instructions, writes) = (count("instructions"), count("writes"));
+            writeln!(
+                out,
+                "cycle {cycles}: {instructions} instructions, {reads} reads and {writes} writes of the program"
+            )?;
+            let (read, written) = (count("host_memory_reads"), count("host_memory_writes"));
+            writeln!(out, "{read} reads and {written} writes of host memory by the card")?;
+            if self.report["whole"] == false {
+                writeln!(out, "the program was ended before it was done with the card")?;
+            }
         }
         for Difference { at, then, now } in &self.differences {
             writeln!(out, "{at}: {then} in the bundle, {now} now")?;

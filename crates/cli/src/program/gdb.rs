@@ -16,11 +16,19 @@ use tilework_runtime::prebuilt::CqKernels;
 use tilework_runtime::{FirmwareSet, KernelImage};
 use tilework_sim::Observer;
 
+/// Where a run of a card begins under gdb.
+pub const POWER_ON: &str = "before the chip's first cycle";
+
 /// Runs a program, once more each time that the user goes back: a run is a pure function of program
 /// and arrays.
 pub fn run(port: u16, once: impl Fn(&Debugger) -> Outcome<Answer>) -> Outcome<Answer> {
+    run_from(port, "at the first kernel", once)
+}
+
+/// The same for what begins at the place that `from` names.
+pub fn run_from(port: u16, from: &'static str, once: impl Fn(&Debugger) -> Outcome<Answer>) -> Outcome<Answer> {
     let refused = |error: std::io::Error| Failure::option("--gdb", format_args!(" {port}: {error}"));
-    let ready = |port| eprintln!("waiting for gdb at the first kernel: target remote localhost:{port}");
+    let ready = move |port| eprintln!("waiting for gdb {from}: target remote localhost:{port}");
     let debugger = Debugger::new(port, Box::new(ready), interrupt::flag()).map_err(refused)?;
     loop {
         let outcome = once(&debugger);

@@ -32,3 +32,36 @@ fn killing_the_chip_ends_the_program() {
     assert_eq!(ended.code, 101, "{}", ended.stderr);
     assert!(ended.stderr.contains("the debugger has ended the run"), "{}", ended.stderr);
 }
+
+#[test]
+fn a_card_that_is_replayed_stops_where_gdb_wants_and_goes_back() {
+    let folder = super::common::folder();
+    let (bundle, out) = (folder.path().join("card.zip"), folder.path().join("out"));
+    let own = env!("CARGO_BIN_EXE_tilework");
+    let card = ["card", "--board", "p100", "--bundle", bundle.to_str().unwrap(), "--", own, "run"];
+    let ring = super::example("ring");
+    let run = [ring.to_str().unwrap(), "--out", out.to_str().unwrap(), "--chip", "/dev/tenstorrent/0"];
+    super::common::tilework(&[&card[..], &run].concat()).code(0);
+    let plain = super::common::tilework(&["replay", bundle.to_str().unwrap(), "--report", "json"]).code(0).json();
+
+    let run = Debugged::replay(&bundle);
+    let mut gdb = Client::connect(run.port);
+    assert!(gdb.monitor("where").contains("cycle 0"), "{}", gdb.monitor("where"));
+    let go = |gdb: &mut Client, cycle: u64, packet: &str| {
+        gdb.monitor(&format!("goto {cycle}"));
+        assert!(gdb.ask(packet).starts_with("T05"));
+        let told = gdb.monitor("where");
+        assert!(told.contains(&format!("cycle {cycle}")), "{told}");
+    };
+    go(&mut gdb, 40_000, "vCont;c");
+    let before = gdb.monitor("l1 1-2 0 64");
+    go(&mut gdb, 60_000, "vCont;c");
+    go(&mut gdb, 40_000, "bc");
+    assert_eq!(gdb.monitor("l1 1-2 0 64"), before);
+    gdb.expect("D", "OK");
+    let ended = run.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let again = ended.json();
+    assert_eq!((&again["same"], &again["report"]["cycles"]), (&plain["same"], &plain["report"]["cycles"]));
+    assert_eq!(again["same"], true, "{again}");
+}
