@@ -4,9 +4,10 @@
 //! that. A program that reads the same few words all the time, finds them as they were and writes
 //! nothing, does not. After [`PATIENCE`] of that:
 //!
-//! - if the coprocessor of a tile holds an instruction that waits, or a core polls a word in its
-//!   data cache that nothing will refresh, work on the chip is stuck for good. That is a deadlock:
-//!   it is told, and the process ends;
+//! - work on the chip is stuck for good if a core waits for what no host gives and no firmware waits
+//!   for while it has no work ([`is_stuck`]): an instruction of the coprocessor that waits, a word in
+//!   a data cache that nothing will refresh, an access that is not answered, an answer to a request of
+//!   its own NIU, pages of a circular buffer. That is a deadlock: it is told, and the process ends;
 //! - otherwise firmware that has nothing to do looks the same. It is told, once, and the program
 //!   goes on to its own limit. `--deadlock end` ends it, too.
 //!
@@ -17,8 +18,13 @@ use crate::tell;
 use std::fmt::Write;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use tilework_abi::address_map::Region;
 use tilework_abi::tlb::Bar;
-use tilework_sim::{Chip, Waiting};
+use tilework_abi::{noc, stream};
+use tilework_sim::{Chip, WaitWord, Waiting};
+
+/// Bytes of a register.
+const WORD: u32 = 4;
 
 /// How long a program polls before it is told.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -144,9 +150,29 @@ impl Standstill {
     }
 }
 
-/// Whether a core, or what it has given the coprocessor, waits for what cannot come.
+/// Whether a core, or what it has given the coprocessor, waits for what cannot come from a chip in
+/// which nothing is in flight, nor from its host.
 fn is_stuck(waiting: &Waiting) -> bool {
-    !waiting.coprocessor.is_empty() || waiting.watched.iter().any(|word| word.stale)
+    let for_kernel = |word: &WaitWord| word.stale || is_kernels(word.watch.addr);
+    !waiting.coprocessor.is_empty() || waiting.blocked_on.is_some() || waiting.watched.iter().any(for_kernel)
+}
+
+/// Whether only a kernel in the middle of its work waits for a change of what is at `addr`.
+fn is_kernels(addr: u32) -> bool {
+    match Region::decode(addr) {
+        // Answers to requests of the tile's own: none is under way any more.
+        Region::Niu { offset, .. } => {
+            let counter = offset.checked_sub(noc::COUNTERS).map(|at| (at / WORD) as usize);
+            counter.is_some_and(|counter| counter < noc::counter::SLV_ATOMIC_RESP_SENT)
+        }
+        // The counts of a circular buffer's pages, which the other core of the tile changes. Queues
+        // of firmware have their semaphores in L1, and dispatchers count in other registers.
+        Region::Stream { offset } => {
+            let register = offset % stream::STRIDE / WORD;
+            [stream::REMOTE_DEST_BUF_SIZE, stream::REMOTE_DEST_BUF_START].contains(&register)
+        }
+        _ => false,
+    }
 }
 
 fn text((number, cycle): (usize, u64), words: &[(Word, u64)], waiting: &[Waiting], stuck: bool, ends: bool) -> String {
@@ -189,10 +215,14 @@ fn text((number, cycle): (usize, u64), words: &[(Word, u64)], waiting: &[Waiting
         }
         let _ = write!(out, " at pc {:#x}", one.pc);
         if let Some(at) = one.blocked_on {
-            let _ = write!(out, ": its access to {at:#x} is not answered");
+            let _ = write!(out, ": its access to {at:#x}, {}, is not answered", Region::decode(at));
         }
         for word in &one.watched {
             let _ = write!(out, ": polls {:#x} (= {:#x})", word.watch.addr, word.watch.value);
+            let region = Region::decode(word.watch.addr);
+            if !matches!(region, Region::L1 { .. }) {
+                let _ = write!(out, ", {region}");
+            }
             if word.stale {
                 let _ = out.write_str(", a stale copy in its data cache: a fence is missing");
             }

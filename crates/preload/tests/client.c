@@ -365,6 +365,10 @@ static const uint32_t stuck[] = {
     0xFFE402B7, 0x00011537, 0x00052583, 0x00452603, 0x00B2A023, 0x00C2A023, 0xFFE80337, 0x00432683, 0x0000006F };
 // j 1b
 static const uint32_t done[] = { 0x0000006F };
+// lui t0, 0xFFB48; 1: lw a0, 0x28(t0); beqz a0, 1b: the count of pages of a circular buffer
+static const uint32_t pages[] = { 0xFFB482B7, 0x0282A503, 0xFE050EE3 };
+// lui t0, 0xFFB20; 1: lw a0, 0x208(t0); beqz a0, 1b: read responses, of which none was asked for
+static const uint32_t answers[] = { 0xFFB202B7, 0x2082A503, 0xFE050EE3 };
 
 static double seconds(void) {
     struct timespec now;
@@ -376,8 +380,11 @@ static double seconds(void) {
 // then.
 static void standstill(volatile uint8_t *l1, const char *program, const char *how) {
     volatile uint8_t *registers = window_at(1, 2, 0xFFA00000, 2 << 20);
-    const uint32_t *code = !strcmp(program, "stuck") ? stuck : done;
-    size_t words = code == stuck ? sizeof stuck / 4 : 1;
+    const uint32_t *code = done;
+    size_t words = 1;
+    if (!strcmp(program, "stuck")) code = stuck, words = sizeof stuck / 4;
+    if (!strcmp(program, "pages")) code = pages, words = sizeof pages / 4;
+    if (!strcmp(program, "answers")) code = answers, words = sizeof answers / 4;
     for (size_t i = 0; i < words; i++) ((volatile uint32_t *)l1)[i] = code[i];
     // SEMWAIT for semaphore 3 in front of everything, NOP.
     ((volatile uint32_t *)(l1 + 0x11000))[0] = 0xA6FF8021;
@@ -388,7 +395,7 @@ static void standstill(volatile uint8_t *l1, const char *program, const char *ho
     *(volatile uint32_t *)(registers + 0x1121B0) = 0x47000;
     volatile uint32_t *word = !strcmp(how, "memory") ? told : (volatile uint32_t *)(l1 + 0x12000);
     int sleeps = !strcmp(how, "sleeps");
-    for (double until = seconds() + 7; seconds() < until;) {
+    for (double until = seconds() + atoi(getenv("POLL_SECONDS")); seconds() < until;) {
         CHECK(*word == 0);
         if (sleeps) usleep(400000);
     }
