@@ -86,14 +86,21 @@ impl From<Board> for BoardLayout {
     }
 }
 
-/// The chip.
+/// Whose chip: `--chip`.
 #[derive(clap::Args, Clone, Debug)]
-pub struct ChipOption {
+pub struct ChipPlace {
     /// Run on the chip behind a shared library with the libttsim interface, or on the card of a
     /// device file (/dev/tenstorrent/0), instead of the built-in chip. The board is the chip's;
     /// --board must agree with it.
     #[arg(long = "chip", value_name = "LIB.so|DEVICE")]
     pub library: Option<PathBuf>,
+}
+
+/// The chip.
+#[derive(clap::Args, Clone, Debug)]
+pub struct ChipOption {
+    #[command(flatten)]
+    pub place: ChipPlace,
     /// Leave out a documented bug of the built-in chip; once for each. docs/card.md lists them.
     #[arg(long = "without-bug", value_name = "BUG", value_parser = Bug::named, conflicts_with = "library")]
     pub without_bugs: Vec<Bug>,

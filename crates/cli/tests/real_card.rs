@@ -110,6 +110,62 @@ fn two_queues_with_traces_and_events_run_on_a_card() {
     }
 }
 
+/// Runs a compiled model with these inputs on the card and on the simulator, and compares the
+/// outputs; also checks that the card has carried operations out.
+fn same_model(file: &Path, inputs: &[PathBuf]) {
+    let (out, own_out) = (folder(), folder());
+    let mut words = vec!["run".to_owned(), file.display().to_string(), "--report".to_owned(), "json".to_owned()];
+    for (i, input) in inputs.iter().enumerate() {
+        words.extend(["--input".to_owned(), format!("{i}={}", input.display())]);
+    }
+    let with = |more: &[&str]| [&words[..], &more.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()].concat();
+    let ended = with_card("p100", &with(&["--out", out.path().to_str().unwrap(), "--chip", CARD])).code(0).says(LEFT);
+    let more = ["--out", own_out.path().to_str().unwrap(), "--engine", "chip", "--board", "p100"];
+    let (own, other) = (tilework(&with(&more)).code(0).json(), ended.json());
+    assert!(!hashes(&own).is_empty());
+    assert_eq!(hashes(&own), hashes(&other), "{}", file.display());
+    assert_eq!((&other["engine"], &other["chip"]["chip_of"]), (&json!("chip"), &json!(format!("tt-kmd: {CARD}"))));
+    assert!(own["chip"]["chip"].as_u64() > Some(0), "{own}");
+    for counted in ["board", "chip", "moved", "stated", "host", "cache_misses"] {
+        assert_eq!(own["chip"][counted], other["chip"][counted], "{counted}");
+    }
+}
+
+#[test]
+fn a_compiled_model_gives_the_same_outputs_on_a_card() {
+    let mlp = common::repository().join("examples/mlp");
+    let inputs: Vec<_> = (0..5).map(|i| mlp.join(format!("in{i}.npy"))).collect();
+    same_model(&mlp.join("mlp.ttnn"), &inputs);
+    // What is the built-in chip's, and a card that is not there.
+    let out = folder();
+    let words = |more: &[&str]| {
+        let mut words = vec!["run".to_owned(), mlp.join("mlp.ttnn").display().to_string()];
+        words.extend(["--out", out.path().to_str().unwrap(), "--chip", "/dev/tenstorrent/7"].map(str::to_owned));
+        words.extend(more.iter().map(|word| (*word).to_owned()));
+        words
+    };
+    tilework(&words(&["--threads", "2"])).code(2).says("--threads is for the built-in chip: leave out --chip");
+    tilework(&words(&["--checks", "warn"])).code(2).says("--checks is for the built-in chip: leave out --chip");
+    tilework(&words(&["--engine", "native"])).code(2).says("--chip is for --engine chip");
+    tilework(&words(&[])).code(2).says("--chip /dev/tenstorrent/7: there is no such device");
+}
+
+/// Models that the repository does not have: those of the folder that `TILEWORK_TTNN` names, each a
+/// folder with `program.ttnn` and its inputs.
+#[test]
+fn models_of_a_compiler_give_the_same_outputs_on_a_card() {
+    let beside = common::repository().join("../shared/data/ttnn");
+    let all = std::env::var_os("TILEWORK_TTNN").map_or(beside, PathBuf::from);
+    if !all.is_dir() {
+        return println!("left out: {} is no folder of models (TILEWORK_TTNN names another)", all.display());
+    }
+    for name in ["linear_bias", "layernorm", "conv3x3"] {
+        let model = all.join(name);
+        let inputs = (0..).map(|i| model.join(format!("in{i}.npy"))).take_while(|file| file.is_file());
+        same_model(&model.join("program.ttnn"), &inputs.collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn the_text_report_says_what_the_cards_counter_told() {
     let out = folder();

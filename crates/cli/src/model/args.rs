@@ -1,7 +1,7 @@
 //! Options that only compiled models have.
 
 use crate::args::EngineName;
-use crate::board_option::BoardOption;
+use crate::board_option::{BoardOption, ChipPlace};
 use crate::comparison::ToleranceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::kinds::{INSPECT, Verb};
@@ -55,6 +55,8 @@ pub struct Axes {
 pub struct OnChipArgs {
     #[command(flatten)]
     pub board: BoardOption,
+    #[command(flatten)]
+    pub place: ChipPlace,
     /// How programs reach the workers of the chip; through the command queue (fast) unless given.
     /// Under slow dispatch cycles are those that the host has waited.
     #[arg(long, value_enum)]

@@ -5,10 +5,13 @@ use super::{native, run};
 use crate::args::EngineName;
 use crate::chip::{AnyChip, Settings};
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 use crate::program::args::DispatchName;
 use crate::program::findings::{self, ChecksReport};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
 use tilework_checks::Policy;
 use tilework_driver::HostLink;
 use tilework_engine::{
@@ -353,14 +356,28 @@ pub fn session<'m>(
                 Some(DispatchName::Slow) => Dispatch::Slow,
                 Some(DispatchName::Fast) | None => Dispatch::Fast,
             };
-            let config = DeviceConfig { dispatch, ..DeviceConfig::new(on_chip.board.board()) };
+            on_chip.refuse(looks.is_some())?;
+            // Another chip says itself which board it is.
+            let (mut taken, board) = match &on_chip.place.library {
+                Some(library) => {
+                    let (chip, board) = AnyChip::power_on(Some(library), on_chip.board.given, Settings::default())?;
+                    (Some(chip), board)
+                }
+                None => (None, on_chip.board.board()),
+            };
+            let config = DeviceConfig { dispatch, ..DeviceConfig::new(board) };
             let devices = devices_for(model, args, &options, on_chip.strict.then_some(&config))?;
             if looks.is_some() && devices > 1 {
                 let why = format_args!(" looks into one device; the program is for {devices}");
                 return Err(Failure::option("--checks", why));
             }
+            if taken.is_some() && devices > 1 {
+                let why = format_args!(" is one device; the program is for {devices}");
+                return Err(Failure::option("--chip", why));
+            }
             let config = DeviceConfig { remember_programs: looks.is_some(), ..config };
-            let open = || Ok::<_, Failure>(OnChip::new(open(on_chip, config, looks)?, on_chip.strict));
+            let mut open =
+                || Ok::<_, Failure>(OnChip::new(open(taken.take(), on_chip, config, looks)?, on_chip.strict));
             let chip = Chips::new(open()?, (1..devices).map(|_| open()).collect::<Outcome<_>>()?);
             AnyMachine::Chip(Box::new(match compare {
                 None => Beside::alone(chip),
@@ -404,14 +421,30 @@ fn devices_for(model: &Model, args: &ModelArgs, options: &Options, strict: Optio
     Err(Failure::option("--strict", format_args!(": the chip has no program for {count} operations\n{shown}")))
 }
 
-/// Opens a device on the built-in chip.
-fn open(args: &OnChipArgs, config: DeviceConfig, looks: Option<&Looks>) -> Outcome<crate::chip::Device> {
+/// Opens a device on a chip that was taken, or on the built-in one.
+fn open(
+    taken: Option<AnyChip>,
+    args: &OnChipArgs,
+    config: DeviceConfig,
+    looks: Option<&Looks>,
+) -> Outcome<crate::chip::Device> {
+    let failed = |error: RuntimeError| Failure::failed("device", error.to_string());
+    if let Some(mut chip) = taken {
+        chip.prepare(&config)?;
+        let mut device = crate::chip::Device::open(chip, config).map_err(failed)?;
+        // A card is left in order also when the user interrupts.
+        let interrupted = interrupt::flag();
+        device.on_progress(move |_| match interrupted.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        return Ok(device);
+    }
     let settings = Settings { threads: args.threads, ..Settings::default() };
     let (mut chip, _) = AnyChip::power_on(None, Some(config.board), settings)?;
     if let Some(looks) = looks {
         *looks.races.borrow_mut() = chip.check(&looks.checks, config.board);
     }
-    let failed = |error: RuntimeError| Failure::failed("device", error.to_string());
     crate::chip::Device::open(chip, config).map_err(failed)
 }
 
@@ -434,9 +467,19 @@ impl ModelRunArgs {
 }
 
 impl OnChipArgs {
+    /// Refuses options that only the built-in chip has.
+    fn refuse(&self, looks: bool) -> Outcome<()> {
+        let of_built_in = [(self.threads.is_some(), "--threads"), (looks, "--checks")];
+        match of_built_in.into_iter().find(|&(given, _)| given && self.place.library.is_some()) {
+            Some((_, option)) => Err(Failure::option(option, " is for the built-in chip: leave out --chip")),
+            None => Ok(()),
+        }
+    }
+
     /// The first of the options that was given.
     fn given(&self) -> Option<&'static str> {
         let given = [
+            (self.place.library.is_some(), "--chip"),
             (self.board.given.is_some(), "--board"),
             (self.dispatch.is_some(), "--dispatch"),
             (self.threads.is_some(), "--threads"),

@@ -1,9 +1,11 @@
 //! What the report of a run says about the chip.
 
 use super::engine::AnyMachine;
+use crate::chip::AnyChip;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::path::Path;
 use tilework_abi::board::AICLK_MHZ;
 use tilework_driver::HostLink;
 use tilework_model::ttnn::OpKind;
@@ -15,9 +17,12 @@ use tilework_timeline::Timeline;
 #[derive(Serialize, Debug)]
 pub struct ChipReport {
     board: &'static str,
+    /// Whose chip, unless it is the built-in one: `tt-kmd: /dev/tenstorrent/0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chip_of: Option<String>,
     /// Chips, one for each device of the mesh.
     devices: usize,
-    /// Cycles from power-on to the end; of several chips the most.
+    /// Cycles from power-on to the end; of several chips the most. Of a card by its own counter.
     cycles: u64,
     /// Cycles of the programs of all operations.
     program_cycles: u64,
@@ -114,8 +119,9 @@ struct Program {
 }
 
 impl ChipReport {
-    /// What a machine did, if it is the chip; with each operation if `all`.
-    pub fn of(machine: &AnyMachine, all: bool) -> Option<Self> {
+    /// What a machine did, if it is the chip, that of `place` or the built-in one; with each
+    /// operation if `all`.
+    pub fn of(machine: &AnyMachine, place: Option<&Path>, all: bool) -> Option<Self> {
         let AnyMachine::Chip(both) = machine else { return None };
         let (chips, chip) = (both.machine(), both.machine().first());
         let devices = chips.all().count();
@@ -136,6 +142,7 @@ impl ChipReport {
         let TraceCounts { captured, replays, not_captured } = chip.traces().clone();
         Some(Self {
             board: chip.device().board().name(),
+            chip_of: place.map(|place| AnyChip::name(Some(place))),
             devices,
             cycles: machine.cycles()?,
             program_cycles: records.iter().map(|(_, record)| record.busy()).sum(),
@@ -156,7 +163,8 @@ impl ChipReport {
     }
 
     pub fn text(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        writeln!(out, "  board            {}", self.board)?;
+        let of = self.chip_of.as_ref().map_or_else(String::new, |of| format!(" ({of})"));
+        writeln!(out, "  board            {}{of}", self.board)?;
         let (cycles, programs) = (self.cycles, self.program_cycles);
         let time = self.program_cycles as f64 / f64::from(AICLK_MHZ);
         writeln!(out, "  cycles           {cycles}, {programs} of them in programs of operations ({time:.1} us)")?;

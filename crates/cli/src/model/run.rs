@@ -81,7 +81,7 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         repeat: runs.report(),
         host_seconds: started.elapsed().as_secs_f64(),
         outputs,
-        chip: ChipReport::of(session.machine(), own.profile),
+        chip: ChipReport::of(session.machine(), own.on_chip.place.library.as_deref(), own.profile),
         profile: own.profile.then(|| times(&watch)),
     };
     Ok(Answer::new(report, ModelReport::text).failing(departed))

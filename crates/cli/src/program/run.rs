@@ -80,22 +80,22 @@ fn refuse_combinations(args: &RunArgs, own: &KernelRunArgs) -> Outcome<()> {
     if let Some((_, option)) = needs_fast.into_iter().find(|(given, _)| slow && *given) {
         return Err(Failure::option(option, " needs --dispatch fast"));
     }
-    if own.chip.library.is_some() && own.threads.is_some() {
+    if own.chip.place.library.is_some() && own.threads.is_some() {
         return Err(Failure::option("--threads", " is for the built-in chip: leave out --chip"));
     }
-    if own.coverage.is_some() && own.chip.library.is_some() {
+    if own.coverage.is_some() && own.chip.place.library.is_some() {
         return Err(Failure::option("--coverage", " needs the built-in chip: leave out --chip"));
     }
     // Before a card is touched.
-    own.checks.refuse(own.chip.library.is_none())?;
-    own.look.refuse(own.chip.library.is_none(), own.gdb.is_some())?;
-    if own.chip.library.is_some() && own.bundle.file.is_some() {
+    own.checks.refuse(own.chip.place.library.is_none())?;
+    own.look.refuse(own.chip.place.library.is_none(), own.gdb.is_some())?;
+    if own.chip.place.library.is_some() && own.bundle.file.is_some() {
         return Err(Failure::option("--bundle", " needs the built-in chip: leave out --chip"));
     }
-    if own.schedule.is_some() && own.chip.library.is_some() {
+    if own.schedule.is_some() && own.chip.place.library.is_some() {
         return Err(Failure::option("--schedule", " needs the built-in chip: leave out --chip"));
     }
-    if own.gdb.is_some() && own.chip.library.is_some() {
+    if own.gdb.is_some() && own.chip.place.library.is_some() {
         return Err(Failure::option("--gdb", " needs the built-in chip: leave out --chip"));
     }
     if own.gdb.is_some() && own.checks.checks.is_empty() && !own.checks.allow.is_empty() {
@@ -167,7 +167,7 @@ impl<'a> Job<'a> {
     pub fn prepare(self) -> Outcome<(Parts, Prepared<'a>)> {
         let Self { program, out, own, source, inputs, folders, schedule, read } = self;
         let file = ProgramFile::parse(&source)?;
-        let (library, coverage) = (own.chip.library.as_deref(), own.coverage.is_some());
+        let (library, coverage) = (own.chip.place.library.as_deref(), own.coverage.is_some());
         // A debugger runs one node after the other.
         let threads = if own.gdb.is_some() { Some(NonZeroUsize::MIN) } else { own.threads };
         let settings = Settings { threads, bugs: own.chip.bugs(), coverage, schedule };
@@ -321,7 +321,7 @@ impl Prepared<'_> {
     fn keeper(&self) -> Keeper<'_> {
         Keeper {
             file: self.own.bundle.file.as_deref(),
-            hangs: !self.own.bundle.no_bundle && self.own.chip.library.is_none(),
+            hangs: !self.own.bundle.no_bundle && self.own.chip.place.library.is_none(),
             out: self.out,
         }
     }
@@ -389,7 +389,7 @@ fn config(own: &KernelRunArgs, plan: &Plan) -> DeviceConfig {
     };
     config.core_timing = own.core_timing;
     config.capture = own.capture.is_some();
-    config.remember_programs = own.chip.library.is_none();
+    config.remember_programs = own.chip.place.library.is_none();
     config.max_cycles = own.max_cycles;
     if own.cq_firmware.is_some() {
         // What the seed's host sends, which every prefetcher and dispatcher of its kind knows.
@@ -498,7 +498,7 @@ fn report(
     KernelReport {
         program: plan.name.clone(),
         board: plan.board.name(),
-        chip: AnyChip::name(own.chip.library.as_deref()),
+        chip: AnyChip::name(own.chip.place.library.as_deref()),
         dispatch: own.dispatch.name(),
         dispatch_layout: (own.dispatch == DispatchName::Fast).then(|| own.layout.layout().name()),
         firmware: own.firmware.as_ref().map_or_else(|| "prebuilt".to_owned(), |folder| folder.display().to_string()),
@@ -528,7 +528,7 @@ fn report(
         bundle: None,
         prints: PrintsReport::default(),
         outputs,
-        timing_model: match own.chip.library.as_deref() {
+        timing_model: match own.chip.place.library.as_deref() {
             None => TIMING_MODEL,
             Some(path) if is_card(path) => CARD_TIMING,
             Some(_) => LIBRARY_TIMING,
