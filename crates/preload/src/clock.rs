@@ -172,23 +172,27 @@ static TOLD: [AtomicI64; 2] = [AtomicI64::new(0), AtomicI64::new(0)];
 
 /// Finds the C library's function, before a handler needs it.
 pub(crate) fn prepare() {
-    let _ = real!(clock_gettime as ClockGettime);
     host_time();
 }
 
-/// When the access began that a trap carries out now, in ns since [`origin`]. Used under the card's
-/// lock.
+/// When the access began that a trap carries out now, in ns. Used under the card's lock.
 static BEGAN: AtomicI64 = AtomicI64::new(0);
 
-/// Nanoseconds of the host since the first look.
+/// A time as nanoseconds.
+pub(crate) const fn nanoseconds(time: &libc::timespec) -> i64 {
+    time.tv_sec * SECOND + time.tv_nsec
+}
+
+/// The host's monotonic time.
 fn host_time() -> i64 {
-    static ORIGIN: OnceLock<Instant> = OnceLock::new();
-    i64::try_from(ORIGIN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(i64::MAX)
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place of this function's; this clock is always there.
+    unsafe { real!(clock_gettime as ClockGettime)(libc::CLOCK_MONOTONIC, &raw mut now) };
+    nanoseconds(&now)
 }
 
 /// Hides what the access took too long; the next one begins.
-fn access_ends() {
-    let now = host_time();
+fn access_ends(now: i64) {
     let took = now - BEGAN.swap(now, Ordering::Relaxed);
     if took > NOTICED {
         HIDDEN.fetch_add(took - NOTICED, Ordering::Relaxed);
@@ -200,7 +204,7 @@ pub(crate) fn hide<R>(access: impl FnOnce() -> R) -> R {
     let _inside = Inside::enter();
     BEGAN.store(host_time(), Ordering::Relaxed);
     let result = access();
-    access_ends();
+    access_ends(host_time());
     result
 }
 
@@ -238,17 +242,42 @@ fn show(clock: libc::clockid_t, out: &mut libc::timespec) {
     };
     let hidden = HIDDEN.load(Ordering::Relaxed);
     if hidden > 0 {
-        let now = out.tv_sec * SECOND + out.tv_nsec - hidden;
+        let now = nanoseconds(out) - hidden;
         // It never goes back, whichever thread looks.
         let told = TOLD[index].fetch_max(now, Ordering::Relaxed).max(now);
         (out.tv_sec, out.tv_nsec) = (told / SECOND, told % SECOND);
     }
 }
 
-/// Whether `rip` is where this library's `clock_gettime` begins.
+/// `std::chrono::steady_clock::now()` of the GNU C++ library, with which drivers measure each of
+/// their accesses: nanoseconds of the monotonic clock.
+#[unsafe(export_name = "_ZNSt6chrono3_V212steady_clock3nowEv")]
+unsafe extern "C" fn steady_now() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place of this function's.
+    unsafe { clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    nanoseconds(&now)
+}
+
+/// A function of this library's that tells the time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// `clock_gettime`.
+    Gettime,
+    /// [`steady_now`].
+    Steady,
+}
+
+/// Which of them begins at `rip`.
 #[inline]
-pub(crate) fn is_look(rip: usize) -> bool {
-    rip == clock_gettime as *const () as usize
+pub(crate) fn look_at(rip: usize) -> Option<Look> {
+    if rip == steady_now as *const () as usize {
+        Some(Look::Steady)
+    } else if rip == clock_gettime as *const () as usize {
+        Some(Look::Gettime)
+    } else {
+        None
+    }
 }
 
 /// What a program that is being interpreted sees when it looks at `clock`: drivers measure each of
@@ -256,14 +285,23 @@ pub(crate) fn is_look(rip: usize) -> bool {
 /// `None`: the call is for the processor.
 pub(crate) fn look(state: &mut state::State, clock: u64, passes: bool) -> Option<libc::timespec> {
     let clock = libc::clockid_t::try_from(clock).ok().filter(|&clock| clock >= 0)?;
-    access_ends();
-    if passes && !state.is_quiet() {
-        state.clock(LOOK);
-    }
+    let real = real!(clock_gettime as ClockGettime);
     let mut out = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // One look at the host's clock is enough where the program looks at the same. It does so before
+    // and after each access.
+    let same = clock == libc::CLOCK_MONOTONIC && !passes;
+    if !same {
+        access_ends(host_time());
+        if passes && !state.is_quiet() {
+            state.clock(LOOK);
+        }
+    }
     // SAFETY: a place of this function's.
-    if unsafe { real!(clock_gettime as ClockGettime)(clock, &raw mut out) } != 0 {
+    if unsafe { real(clock, &raw mut out) } != 0 {
         return None;
+    }
+    if same {
+        access_ends(nanoseconds(&out));
     }
     show(clock, &mut out);
     Some(out)
@@ -294,7 +332,7 @@ unsafe extern "C" fn clock_nanosleep(
     // SAFETY: the caller's promise: not null.
     let mut until = unsafe { *time };
     if flags & libc::TIMER_ABSTIME != 0 && clock == libc::CLOCK_MONOTONIC {
-        let at = until.tv_sec * SECOND + until.tv_nsec + HIDDEN.load(Ordering::Relaxed);
+        let at = nanoseconds(&until) + HIDDEN.load(Ordering::Relaxed);
         (until.tv_sec, until.tv_nsec) = (at / SECOND, at % SECOND);
     }
     // SAFETY: a time of this function's, and the caller's promise.

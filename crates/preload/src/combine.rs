@@ -30,6 +30,8 @@ const UNIT: usize = 16;
 pub(crate) struct Combined {
     start: usize,
     len: usize,
+    /// The end of the mapping that they go to.
+    end: usize,
     data: [u8; MOST],
     ahead: Ahead,
 }
@@ -49,7 +51,7 @@ struct Ahead {
 impl Combined {
     pub(crate) const fn new() -> Self {
         let ahead = Ahead { near: 0, loads: 0, start: 0, units: [0; MOST / UNIT / 64], data: [0; MOST] };
-        Self { start: 0, len: 0, data: [0; MOST], ahead }
+        Self { start: 0, len: 0, end: 0, data: [0; MOST], ahead }
     }
 }
 
@@ -77,6 +79,28 @@ impl Ahead {
         out.copy_from_slice(&self.data[from..from + out.len()]);
         true
     }
+}
+
+/// Takes what was read ahead of a load, if it is that: the usual case of a copy.
+#[inline]
+pub(crate) fn take(state: &mut State, at: usize, out: &mut [u8]) -> bool {
+    let ahead = &mut state.combined.ahead;
+    at.wrapping_sub(ahead.start) < MOST && (LEAST..=WIDEST).contains(&out.len()) && ahead.take(at, out)
+}
+
+/// Adds a store to those that wait, if it is right behind them: the usual case of a copy.
+#[inline]
+pub(crate) fn append(state: &mut State, at: usize, data: &[u8]) -> bool {
+    let waiting = &mut state.combined;
+    let (len, end) = (waiting.len, at.wrapping_add(data.len()));
+    let follows = len > 0 && at == waiting.start + len && end <= waiting.end;
+    if !follows || len + data.len() > MOST || !(LEAST..=WIDEST).contains(&data.len()) {
+        return false;
+    }
+    waiting.data[len..len + data.len()].copy_from_slice(data);
+    waiting.len += data.len();
+    state.polls.forget();
+    true
 }
 
 /// Loads from an address of the card's. False if it is not the card's.
@@ -132,21 +156,18 @@ pub(crate) fn forget(state: &mut State) {
 /// Stores `data` at an address of the card's, now or with others. False if it is not the card's.
 pub(crate) fn store(state: &mut State, at: usize, data: &[u8]) -> bool {
     forget(state);
-    let fits = |state: &State| {
-        let map = state.maps.find(at);
-        map.is_some_and(|map| at + data.len() <= map.start + map.len)
-    };
-    if !(LEAST..=WIDEST).contains(&data.len()) || !fits(state) {
+    let end = state.maps.find(at).map(|map| map.start + map.len).filter(|&end| at + data.len() <= end);
+    let Some(end) = end.filter(|_| (LEAST..=WIDEST).contains(&data.len())) else {
         flush(state);
         return trap::card_write(state, at, data);
-    }
+    };
     let waiting = &state.combined;
     if waiting.len > 0 && (waiting.start + waiting.len != at || waiting.len + data.len() > MOST) {
         flush(state);
     }
     let waiting = &mut state.combined;
     if waiting.len == 0 {
-        waiting.start = at;
+        (waiting.start, waiting.end) = (at, end);
     }
     waiting.data[waiting.len..waiting.len + data.len()].copy_from_slice(data);
     waiting.len += data.len();

@@ -15,12 +15,17 @@ const STEPS: u32 = 40;
 pub(crate) struct Polls {
     words: [(usize, u64); WORDS],
     next: usize,
+    /// There is a word.
+    any: bool,
 }
 
 impl Polls {
     /// The program has done something: what it reads next, it does not poll yet.
+    #[inline]
     pub(crate) fn forget(&mut self) {
-        *self = Self::default();
+        if self.any {
+            *self = Self::default();
+        }
     }
 
     /// The program has read `value` at `at`. Whether it found it so before.
@@ -28,6 +33,7 @@ impl Polls {
         match self.words.iter_mut().find(|(word, _)| *word == at) {
             Some((_, seen)) => std::mem::replace(seen, value) == value,
             None => {
+                self.any = true;
                 self.words[self.next] = (at, value);
                 self.next = (self.next + 1) % WORDS;
                 false

@@ -92,6 +92,10 @@ impl<'a> Cpu<'a> {
     /// Loads from the card, or from pinned memory. False: the memory is neither.
     #[inline(never)]
     fn load_card(&mut self, at: usize, out: &mut [u8]) -> Result<bool, Stop> {
+        if combine::take(self.state, at, out) {
+            self.touched = true;
+            return Ok(true);
+        }
         if self.is_card(at, out.len()) {
             self.touched = true;
             return if combine::load(self.state, at, out) { Ok(true) } else { Err(Stop::Memory) };
@@ -148,6 +152,10 @@ impl<'a> Cpu<'a> {
     /// Stores to the card, or prepares pinned memory. False: the processor is to store.
     #[inline(never)]
     fn store_card(&mut self, at: usize, data: &[u8]) -> Result<bool, Stop> {
+        if combine::append(self.state, at, data) {
+            self.touched = true;
+            return Ok(true);
+        }
         if self.is_card(at, data.len()) {
             self.touched = true;
             self.state.polls.forget();

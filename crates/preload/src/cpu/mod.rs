@@ -17,6 +17,7 @@ mod vectors;
 pub(crate) use context::{Context, saved_bytes};
 pub(crate) use native::{prepare, recovery};
 
+use crate::clock::Look;
 use crate::state::{self, State};
 use crate::{client, clock, combine, maps, process, tell, watch};
 use exec::{Cpu, RAX, RDI, RSI, RSP};
@@ -62,31 +63,42 @@ fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
     let mut table = table::table();
     let begin = context.rip();
     let limit = table.begin(begin);
-    let mut accesses = 0u32;
-    let done = run_to(&mut table, Cpu::new(state, context), (at, limit), &mut accesses);
-    table.end(begin, accesses > 1);
+    let mut found = Found::default();
+    let done = run_to(&mut table, Cpu::new(state, context), (at, limit), &mut found);
+    table.end(begin, found.accesses, found.apart);
     done
 }
 
-fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), accesses: &mut u32) -> bool {
+/// What a run has found.
+#[derive(Default)]
+struct Found {
+    accesses: u32,
+    /// Instructions between two of them, the most.
+    apart: u32,
+}
+
+fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), found: &mut Found) -> bool {
     let (mut any, mut place) = (false, 0);
     let (mut idle, mut looks) = (0, 0);
     for count in 0..MOST {
         let rip = cpu.context.rip();
         // A hook of this library's, which the program has called: it takes the lock by itself.
         if any && process::is_own(rip as usize) {
-            if clock::is_look(rip as usize) && look(cpu.state, cpu.context, &mut looks).is_some() {
+            if let Some(which) = clock::look_at(rip as usize)
+                && look(which, cpu.state, cpu.context, &mut looks).is_some()
+            {
                 idle += 1;
                 continue;
             }
             return true;
         }
-        let Some(found) = table.find(rip, place) else { return any };
-        place = found;
+        let Some(next) = table.find(rip, place) else { return any };
+        place = next;
         match cpu.step(table, place) {
             Step::Done(true) => {
+                found.apart = found.apart.max(idle);
+                found.accesses += 1;
                 (idle, looks) = (0, 0);
-                *accesses += 1;
             }
             Step::Done(false) => idle += 1,
             Step::Native => {
@@ -113,9 +125,9 @@ fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), accesses: 
     true
 }
 
-/// The program has called `clock_gettime`: it gets the time, and goes on behind the call. `None`:
-/// the call is for the processor, and nothing was done.
-fn look(state: &mut State, context: &mut Context, looks: &mut u32) -> Option<()> {
+/// The program has called a function that tells the time: it gets it, and goes on behind the call.
+/// `None`: the call is for the processor, and nothing was done.
+fn look(which: Look, state: &mut State, context: &mut Context, looks: &mut u32) -> Option<()> {
     *looks += 1;
     // Accesses take their own time. Who looks without any waits for something.
     let passes = *looks > MEASURES;
@@ -123,23 +135,31 @@ fn look(state: &mut State, context: &mut Context, looks: &mut u32) -> Option<()>
         combine::flush(state);
         combine::forget(state);
     }
-    let (clock, out) = (u64::from(context.numbered(RDI) as u32), context.numbered(RSI) as usize);
     let top = context.numbered(RSP);
-    let mut back = [0; 8];
-    let plain = !maps::may_be_mapped(out, TIME) && !watch::is_watched(out, TIME);
-    if !plain || !client::load(top as usize, &mut back) || !client::load(out, &mut [0; TIME]) {
-        return None;
+    let back = client::load_word(top as usize, 8)?;
+    match which {
+        Look::Steady => {
+            let time = clock::look(state, libc::CLOCK_MONOTONIC as u64, passes)?;
+            context.set_numbered(RAX, 8, clock::nanoseconds(&time) as u64);
+        }
+        Look::Gettime => {
+            let (clock, out) = (u64::from(context.numbered(RDI) as u32), context.numbered(RSI) as usize);
+            let plain = !maps::may_be_mapped(out, TIME) && !watch::is_watched(out, TIME);
+            if !plain || !client::load(out, &mut [0; TIME]) {
+                return None;
+            }
+            let time = clock::look(state, clock, passes)?;
+            let mut bytes = [0; TIME];
+            bytes[..8].copy_from_slice(&time.tv_sec.to_le_bytes());
+            bytes[8..].copy_from_slice(&time.tv_nsec.to_le_bytes());
+            if !client::store(out, &bytes) {
+                return None;
+            }
+            context.set_numbered(RAX, 4, 0);
+        }
     }
-    let time = clock::look(state, clock, passes)?;
-    let mut bytes = [0; TIME];
-    bytes[..8].copy_from_slice(&time.tv_sec.to_le_bytes());
-    bytes[8..].copy_from_slice(&time.tv_nsec.to_le_bytes());
-    if !client::store(out, &bytes) {
-        return None;
-    }
-    context.set_numbered(RAX, 4, 0);
     context.set_numbered(RSP, 8, top.wrapping_add(8));
-    context.set_rip(u64::from_le_bytes(back));
+    context.set_rip(back);
     Some(())
 }
 

@@ -8,7 +8,7 @@
 use super::context::Context;
 use super::exec::Cpu;
 use super::plan::Plan;
-use super::table::TABLE;
+use super::table::{TABLE, table};
 use super::{Stop, flags};
 use crate::maps::real_mmap;
 use crate::{client, combine, tell, trap, watch};
@@ -60,6 +60,7 @@ static TOOLS: Mutex<Option<Tools>> = Mutex::new(None);
 
 /// Makes what traps need.
 pub(crate) fn prepare() {
+    drop(table());
     let tools = Tools {
         factory: InstructionInfoFactory::new(),
         encoder: Encoder::new(64),

@@ -8,10 +8,10 @@
 use super::plan::Plan;
 use crate::client;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Instructions that are kept.
-pub(super) const TABLE: usize = 4096;
+pub(super) const TABLE: usize = 16384;
 /// Places where an instruction is looked for by its address.
 const INDEX: usize = 4 * TABLE;
 /// The longest instruction.
@@ -19,9 +19,13 @@ const BYTES: usize = 15;
 
 /// Instructions without an access to the card after which the processor goes on.
 const LIMIT: u32 = 64;
-/// The same in a loop, which has trapped at the same instruction before. So many take about as long
-/// as a trap.
+/// The same in a loop, which has trapped at the same instruction before, while it is not known how
+/// far apart its accesses are. So many take about as long as a trap.
 const LIMIT_OF_LOOP: u32 = 1024;
+/// Runs from a place after which that is found out anew.
+const EXPLORE: u32 = 64;
+/// Instructions beyond twice that distance.
+const MORE: u32 = 16;
 /// Places of traps that are remembered.
 const TRAPS: usize = 64;
 /// Runs from a place that have found no second access to the card, after which only the instruction
@@ -45,31 +49,52 @@ struct Source {
     instruction: Option<Instruction>,
 }
 
+/// A place where the program has trapped.
+#[derive(Clone, Copy, Default)]
+struct Trap {
+    rip: u64,
+    /// Runs from there.
+    runs: u32,
+    /// Those since one that was worth it.
+    fruitless: u32,
+    /// Instructions between two accesses, the most of late.
+    apart: u32,
+}
+
 pub(super) struct Table {
-    index: [u16; INDEX],
-    known: [Known; TABLE],
-    sources: [Source; TABLE],
+    index: Box<[u16; INDEX]>,
+    known: Box<[Known; TABLE]>,
+    sources: Box<[Source; TABLE]>,
     /// Where the next new one goes.
     next: usize,
-    /// Where the program has trapped, by address, and the runs from there since one that was worth
-    /// it.
-    traps: [(u64, u32); TRAPS],
+    traps: [Trap; TRAPS],
     /// Counts traps, and stores to what may be code.
     run: u64,
 }
 
-static DECODED: Mutex<Table> = Mutex::new(Table {
-    index: [0; INDEX],
-    known: [const { Known { rip: 0, checked: 0, plan: Plan::NOTHING } }; TABLE],
-    sources: [const { Source { bytes: [0; 16], instruction: None } }; TABLE],
-    next: 0,
-    traps: [(0, 0); TRAPS],
-    run: 0,
-});
+static DECODED: OnceLock<Mutex<Table>> = OnceLock::new();
 
-/// The table, which is used under the card's lock.
+/// `N` equal values, made where they stay.
+fn filled<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
+    match vec![value; N].into_boxed_slice().try_into() {
+        Ok(filled) => filled,
+        Err(_) => unreachable!("there are as many as were asked for"),
+    }
+}
+
+/// The table, which is used under the card's lock; made at the first call, before there is a trap.
 pub(super) fn table() -> MutexGuard<'static, Table> {
-    DECODED.lock().unwrap_or_else(PoisonError::into_inner)
+    let new = || {
+        Mutex::new(Table {
+            index: filled(0),
+            known: filled(Known { rip: 0, checked: 0, plan: Plan::NOTHING }),
+            sources: filled(Source { bytes: [0; 16], instruction: None }),
+            next: 0,
+            traps: [Trap::default(); TRAPS],
+            run: 0,
+        })
+    };
+    DECODED.get_or_init(new).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where an instruction is looked for: at one of two neighbours. Pages of several libraries take
@@ -83,22 +108,31 @@ impl Table {
     /// which it ends.
     pub(super) fn begin(&mut self, rip: u64) -> u32 {
         self.run += 1;
-        let (known, runs) = &mut self.traps[rip as usize % TRAPS];
-        if *known != rip {
-            (*known, *runs) = (rip, 0);
+        let trap = &mut self.traps[rip as usize % TRAPS];
+        if trap.rip != rip {
+            *trap = Trap { rip, ..Trap::default() };
             return LIMIT;
         }
-        match *runs % AGAIN {
-            0..FRUITLESS => LIMIT_OF_LOOP,
+        trap.runs = trap.runs.wrapping_add(1);
+        match trap.fruitless % AGAIN {
+            0..FRUITLESS if trap.runs % EXPLORE == 1 => LIMIT_OF_LOOP,
+            0..FRUITLESS => (2 * trap.apart + MORE).min(LIMIT_OF_LOOP),
             _ => 0,
         }
     }
 
-    /// The run that a trap at `rip` began has ended.
-    pub(super) fn end(&mut self, rip: u64, worth_it: bool) {
-        let (known, runs) = &mut self.traps[rip as usize % TRAPS];
-        if *known == rip {
-            *runs = if worth_it { 0 } else { runs.wrapping_add(1) };
+    /// The run that a trap at `rip` began has ended. It had so many accesses, and at most so many
+    /// instructions between two of them.
+    pub(super) fn end(&mut self, rip: u64, accesses: u32, apart: u32) {
+        let trap = &mut self.traps[rip as usize % TRAPS];
+        if trap.rip != rip {
+            return;
+        }
+        if accesses > 1 {
+            // Less far apart than before: slowly.
+            (trap.fruitless, trap.apart) = (0, apart.max(trap.apart - trap.apart / 8));
+        } else {
+            trap.fruitless = trap.fruitless.wrapping_add(1);
         }
     }
 
