@@ -7,8 +7,9 @@ use tilework_ops::{DType, Tensor};
 
 use crate::compare::{Comparison, Tolerance};
 use crate::error::{OperationPlace, Reason};
-use crate::machine::{Held, Machine, Native, Work};
+use crate::machine::{Held, Machine, Native, Together, Work};
 use crate::observe::Event;
+use crate::value::Value;
 
 /// What the operations of the machine read while it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,6 +194,20 @@ impl<M: Machine> Machine for Beside<M> {
 
     fn end_exchange(&mut self) {
         self.machine.end_exchange();
+    }
+
+    /// Compared, operations of all devices go through arrays of the host.
+    fn together(&mut self, work: &Together<'_, Self::Tensor>) -> Result<Option<Vec<Value<Self::Tensor>>>, Reason> {
+        if self.comparing.is_some() {
+            return Ok(None);
+        }
+        let operands: Vec<Value<M::Tensor>> =
+            work.operands.iter().map(|value| value.map(|both| both.machine.clone())).collect();
+        let (event, mesh, reads) = (work.event, work.mesh, work.reads);
+        let (operands, results) = (operands.iter().collect(), work.results.clone());
+        let made = self.machine.together(&Together { event, mesh, reads, operands, results })?;
+        let alone = |machine: &M::Tensor| Both { machine: machine.clone(), native: None };
+        Ok(made.map(|made| made.iter().map(|value| value.map(alone)).collect()))
     }
 
     /// What devices exchange is the machine's: both go on with it.

@@ -56,7 +56,7 @@ pub use bisect::{Bisect, Candidate, Departure};
 pub use compare::{Comparison, Tolerance};
 pub use error::{OperationPlace, Reason, RunError};
 pub use inputs::{Given, InputInfo};
-pub use machine::{Arithmetic, Held, How, Machine, Native, Wanted, Work};
+pub use machine::{Arithmetic, Held, How, Machine, Native, Together, Wanted, Work};
 pub use observe::{Event, Flow, Observer, Output};
 pub use plan::Outline;
 pub use profile::Profile;

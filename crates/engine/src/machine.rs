@@ -6,11 +6,13 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 
 use tilework_model::ttnn::TensorRef;
+use tilework_ops::mesh::Mesh;
 use tilework_ops::{self as ops, DType, Shape, Storage, Tensor};
 
 use crate::error::{OperationPlace, Reason};
 use crate::observe::Event;
 use crate::plan::Written;
+use crate::value::Value;
 
 /// A tensor that a machine holds; a clone is another name of the same.
 pub trait Held: Clone {
@@ -29,9 +31,9 @@ pub trait Held: Clone {
     fn gone(mark: &Self::Mark) -> bool;
 }
 
-/// What an operation does with the arrays of its operands, in host arithmetic: results as the
-/// program states them.
-pub type Arithmetic<'w> = dyn Fn(&[&Tensor]) -> Result<Vec<Tensor>, Reason> + 'w;
+/// What an operation does on a device of the mesh with the arrays of its operands, in host
+/// arithmetic: results as the program states them.
+pub type Arithmetic<'w> = dyn Fn(usize, &[&Tensor]) -> Result<Vec<Tensor>, Reason> + 'w;
 
 /// How an operation makes its results.
 #[derive(Clone, Copy)]
@@ -90,6 +92,20 @@ impl<'w, T> Work<'w, T> {
     }
 }
 
+/// An operation of all devices of a mesh.
+pub struct Together<'w, T> {
+    /// Which.
+    pub event: &'w Event<'w>,
+    /// The devices.
+    pub mesh: Mesh,
+    /// The tensors that it reads, in its order, as the program describes them.
+    pub reads: &'w [&'w TensorRef],
+    /// The same as they are.
+    pub operands: Vec<&'w Value<T>>,
+    /// What it makes or changes.
+    pub results: Vec<Wanted<'w>>,
+}
+
 /// What holds tensors and carries out operations.
 pub trait Machine {
     /// A tensor.
@@ -119,6 +135,16 @@ pub trait Machine {
     }
     /// It has ended.
     fn end_exchange(&mut self) {}
+    /// Carries out an operation of all devices whose work they can do themselves but for what they
+    /// exchange, between its begin and its end: a value for each result. `None` if it goes through
+    /// arrays of the host as a whole.
+    ///
+    /// # Errors
+    /// As [`Machine::operate`].
+    fn together(&mut self, work: &Together<'_, Self::Tensor>) -> Result<Option<Vec<Value<Self::Tensor>>>, Reason> {
+        let _ = work;
+        Ok(None)
+    }
     /// The array that a tensor holds.
     ///
     /// # Errors
@@ -200,7 +226,7 @@ impl Machine for Native {
     }
     fn operate(&mut self, work: &Work<'_, Tensor>) -> Result<Vec<Tensor>, Reason> {
         match work.how {
-            How::Compute(arithmetic) => arithmetic(&work.operands),
+            How::Compute(arithmetic) => arithmetic(work.device, &work.operands),
             How::Pass(dtype) => Ok(work.operands.iter().map(|tensor| ops::typecast(tensor, dtype)).collect()),
         }
     }

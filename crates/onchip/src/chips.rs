@@ -3,13 +3,14 @@
 //! are their own.
 
 use tilework_driver::HostLink;
-use tilework_engine::{Event, Held, Machine, OperationPlace, Reason, Work};
-use tilework_model::ttnn::TensorRef;
+use tilework_engine::{Event, Held, Machine, OperationPlace, Reason, Together, Value, Work};
+use tilework_model::ttnn::{Op, TensorRef};
 use tilework_ops::{DType, Tensor as Array};
 
 use crate::machine::OnChip;
 use crate::placed::{Placed, PlacedMark};
 use crate::record::{Carried, Record};
+use crate::together;
 
 /// A chip for each device of a mesh; at least one.
 pub struct Chips<C> {
@@ -22,6 +23,19 @@ pub struct Chips<C> {
 pub struct PlacedOn {
     device: usize,
     placed: Placed,
+}
+
+impl PlacedOn {
+    /// A tensor of a device.
+    pub(crate) fn new(device: usize, placed: Placed) -> Self {
+        Self { device, placed }
+    }
+
+    /// The tensor, if it is that device's, or in the host's memory: what is there is the same for
+    /// all.
+    pub(crate) fn own(&self, device: usize) -> Option<&Placed> {
+        (self.device == device || self.placed.on_device().is_none()).then_some(&self.placed)
+    }
 }
 
 impl Held for PlacedOn {
@@ -71,7 +85,7 @@ impl<C: HostLink> Chips<C> {
     }
 
     /// The chip of a device.
-    fn on(&mut self, device: usize) -> Result<&mut OnChip<C>, Reason> {
+    pub(crate) fn on(&mut self, device: usize) -> Result<&mut OnChip<C>, Reason> {
         let chip = match device.checked_sub(1) {
             None => Some(&mut self.first),
             Some(index) => self.others.get_mut(index),
@@ -117,14 +131,18 @@ impl<C: HostLink> Machine for Chips<C> {
         Ok(PlacedOn { device, placed: self.on(device)?.cast(&tensor.placed, dtype, described)? })
     }
 
-    /// What is in the host's memory may be of another device: it is the same for all.
+    fn together(&mut self, work: &Together<'_, PlacedOn>) -> Result<Option<Vec<Value<PlacedOn>>>, Reason> {
+        match &work.event.operation.op {
+            Op::DistributedRMSNorm(op) => together::rms_norm(self, op, work),
+            _ => Ok(None),
+        }
+    }
+
     fn operate(&mut self, work: &Work<'_, PlacedOn>) -> Result<Vec<PlacedOn>, Reason> {
         let device = work.device;
-        let own = |tensor| {
-            let PlacedOn { device: of, placed }: &PlacedOn = tensor;
-            (*of == device || placed.on_device().is_none()).then_some(placed)
-        };
-        let work = work.with_operands(own).ok_or_else(|| Reason::Value("a tensor of another device".into()))?;
+        let work = work
+            .with_operands(|tensor: &PlacedOn| tensor.own(device))
+            .ok_or_else(|| Reason::Value("a tensor of another device".into()))?;
         let made = self.on(device)?.operate(&work)?;
         Ok(made.into_iter().map(|placed| PlacedOn { device, placed }).collect())
     }

@@ -20,6 +20,8 @@ mod memory;
 mod placed;
 mod plan;
 mod prepared;
+#[cfg(test)]
+mod properties;
 mod queued;
 mod recipe;
 mod record;
@@ -27,6 +29,7 @@ mod roofline;
 mod shards;
 #[cfg(test)]
 mod support;
+mod together;
 mod trace;
 
 pub use chips::{Chips, PlacedOn};

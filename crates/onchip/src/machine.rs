@@ -24,7 +24,7 @@ use crate::trace::{TraceCounts, Traces};
 /// A device that carries out the operations of a program.
 pub struct OnChip<C> {
     pub(crate) device: Device<C>,
-    site: Site,
+    pub(crate) site: Site,
     kernels: Kernels,
     pub(crate) freed: Freed,
     pub(crate) records: Vec<Record>,
@@ -115,7 +115,7 @@ impl<C: HostLink> OnChip<C> {
         self.failure.take()
     }
 
-    fn stopped(&mut self, why: Stopped) -> Reason {
+    pub(crate) fn stopped(&mut self, why: Stopped) -> Reason {
         match why {
             Stopped::Reason(reason) => reason,
             Stopped::Device(error) => {
@@ -137,7 +137,7 @@ impl<C: HostLink> OnChip<C> {
     }
 
     /// The array of a tensor.
-    fn array(&mut self, placed: &Placed, as_type: Option<DType>) -> Result<Array, Stopped> {
+    pub(crate) fn array(&mut self, placed: &Placed, as_type: Option<DType>) -> Result<Array, Stopped> {
         let array = match placed.place() {
             Place::Host(array) => array.clone(),
             Place::Device(tensor) => self.read(tensor)?,
@@ -163,7 +163,7 @@ impl<C: HostLink> OnChip<C> {
                     let types = |described: &TensorRef| DType::from(described.desc.dtype());
                     let arrays = reads.map(|(placed, described)| self.array(placed, Some(types(described))));
                     let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
-                    let made = arithmetic(&arrays.iter().collect::<Vec<_>>()).map_err(Stopped::Reason)?;
+                    let made = arithmetic(work.device, &arrays.iter().collect::<Vec<_>>()).map_err(Stopped::Reason)?;
                     let results = made.into_iter().zip(&work.results);
                     let placed = results.map(|(array, wanted)| self.place(array, wanted.tensor));
                     Ok((placed.collect::<Result<_, _>>()?, why))
@@ -198,13 +198,14 @@ impl<C: HostLink> OnChip<C> {
     }
 
     /// Notes how much of the workers' L1 is left for circular buffers, which lie below all tensors.
-    fn look_at_l1(&mut self) {
+    pub(crate) fn look_at_l1(&mut self) {
         self.site.l1 = below_tensors(self.device.l1());
     }
 
     /// The recipe of an operation and what its results are, or why the host computes it.
     fn plan(&mut self, work: &Work<'_, Placed>) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
         self.look_at_l1();
+        self.site.device = work.device;
         let specs: Vec<Option<TensorSpec>> = work.operands.iter().map(|placed| spec_of(placed)).collect();
         let operands: Option<Vec<&TensorSpec>> = specs.iter().map(Option::as_ref).collect();
         let results: Vec<&TensorRef> = work.results.iter().map(|wanted| wanted.tensor).collect();
@@ -214,7 +215,7 @@ impl<C: HostLink> OnChip<C> {
 
     /// Runs the programs of a recipe, on tensors in interleaved DRAM: what lies otherwise is
     /// brought there before and taken away after.
-    fn follow(
+    pub(crate) fn follow(
         &mut self,
         recipe: &Recipe,
         results: &[TensorDesc],

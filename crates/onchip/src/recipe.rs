@@ -32,13 +32,15 @@ pub(crate) struct Site {
     pub(crate) workers: Vec<NocXy>,
     /// Bytes of a worker's L1 for circular buffers.
     pub(crate) l1: u32,
+    /// Which device of the mesh it is.
+    pub(crate) device: usize,
 }
 
 impl Site {
     /// The site of a device that is opened so.
     pub(crate) fn of(config: &DeviceConfig) -> Self {
         let workers = config.workers();
-        Self { workers, l1: WORKER.data_end.get() - WORKER.data.get() }
+        Self { workers, l1: WORKER.data_end.get() - WORKER.data.get(), device: 0 }
     }
 
     /// The workers of a program whose kernels do nothing where they have no part of `parts`: as

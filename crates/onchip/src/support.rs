@@ -12,6 +12,7 @@ use tilework_runtime::DeviceConfig;
 use tilework_runtime::tensor::{TensorDesc, TensorSpec};
 
 use crate::families;
+use crate::properties::properties;
 use crate::recipe::{Site, Task};
 
 /// Whether a family of programs has something to say about an operation. Its arguments make no
@@ -31,9 +32,14 @@ fn carried(op: &Op) -> &'static str {
     match (kind.family(), op) {
         (_, Op::Cpu(_)) => "host",
         ("control" | "trace" | "debug", _) => "engine",
-        ("ccl", _) | (_, Op::DistributedRMSNorm(_)) => "through the host",
+        ("ccl", _) => "through the host",
+        // What chips exchange of it are numbers of rows.
+        (_, Op::DistributedRMSNorm(_)) => "programs",
         (_, Op::ToDevice(_) | Op::FromDevice(_) | Op::WriteTensor(_) | Op::Constant(_) | Op::Copy(_)) => "transfer",
-        (_, Op::Deallocate(_) | Op::GetDevice(_)) => "engine",
+        // One operation follows the other: semaphores have nothing to order.
+        (_, Op::Deallocate(_) | Op::GetDevice(_) | Op::CreateGlobalSemaphore(_) | Op::ResetGlobalSemaphore(_)) => {
+            "engine"
+        }
         (_, op) if has_programs(op) => "programs",
         _ => "host",
     }
@@ -61,16 +67,32 @@ fn operations() -> BTreeMap<OpKind, Op> {
 
 fn table() -> String {
     let (operations, mut rows) = (operations(), BTreeMap::new());
+    let of = |op: Option<&Op>| op.map_or("host", carried);
+    let programs: Vec<&str> =
+        operations.values().filter(|op| carried(op) == "programs").map(|op| op.kind().name()).collect();
+    let properties = properties(&programs);
     for &kind in OpKind::ALL {
-        let answers = match (support(kind), operations.get(&kind)) {
-            (Support::Yes, Some(op)) => format!("yes | {}", carried(op)),
-            (Support::Yes, None) => "yes | host".to_owned(),
-            (Support::No(because), _) => format!("no: {because} | no"),
+        let property = properties.get(kind.name()).map_or(String::new(), |test| format!("`{test}`"));
+        let answers = match support(kind) {
+            Support::Yes => format!("yes | {} | {property}", of(operations.get(&kind))),
+            Support::No(because) => format!("no: {because} | no | {property}"),
         };
         rows.insert((kind.family(), kind.name()), answers);
     }
     let rows = rows.iter().map(|((family, name), answers)| format!("| {family} | `{name}` | {answers} |\n"));
-    format!("| family | operation | native engine | chip |\n|---|---|---|---|\n{}", rows.collect::<String>())
+    let head = "| family | operation | native engine | chip | property |\n|---|---|---|---|---|\n";
+    format!("{head}{}", rows.collect::<String>())
+}
+
+/// What programs of the chip make is compared with host arithmetic over shapes and types.
+#[test]
+fn every_operation_with_programs_has_a_property() {
+    let operations = operations();
+    let names: Vec<&str> =
+        operations.values().filter(|op| carried(op) == "programs").map(|op| op.kind().name()).collect();
+    let properties = properties(&names);
+    let without: Vec<&&str> = names.iter().filter(|name| !properties.contains_key(*name)).collect();
+    assert!(names.len() > 80 && without.is_empty(), "no property test in crates/onchip/tests for {without:?}");
 }
 
 #[test]

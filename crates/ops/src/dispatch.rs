@@ -284,47 +284,42 @@ pub fn all_to_all_combine(
     Ok(results)
 }
 
-/// The scores of each device's own experts, zeros for tokens that did not choose them, and a flag
-/// for each run of `chunk` tokens and expert, whether any of the run chose it. Scores are
+/// The scores of a device's own experts, zeros for tokens that did not choose them, and a flag for
+/// each run of `chunk` tokens and expert, whether any of the run chose it. Scores are
 /// `[1, b, s, experts]`, choices `[1, b, s, k]`; the results are `[1, b, s, experts of the device]`
 /// and `[1, 1, runs, experts of the device]`, the flags in type `flag`.
 pub fn expert_token_remap(
-    scores: &[Tensor],
+    scores: &Tensor,
     mapping: &Tensor,
-    metadata: &[Tensor],
-    mesh: Mesh,
+    metadata: &Tensor,
+    (mesh, device): (Mesh, usize),
     chunk: usize,
     flag: DType,
-) -> Result<(Vec<Tensor>, Vec<Tensor>), OpError> {
+) -> Result<(Tensor, Tensor), OpError> {
     const OP: &str = "moe_expert_token_remap";
     let owners = Owners::of(OP, mapping)?;
-    one_each(OP, mesh, 0, &[scores, metadata])?;
-    let (mut own_scores, mut flags) = (Vec::new(), Vec::new());
-    for device in 0..mesh.devices() {
-        let operands = [&scores[device], mapping, &metadata[device]];
-        let [1, b, s, experts] = *scores[device].shape().dims() else {
-            return Err(Reason::shape(scores[device].shape(), "[1 x b x s x experts]").of(OP, &operands));
-        };
-        let k = metadata[device].shape().last();
-        if experts != owners.experts || metadata[device].elements() != b * s * k || chunk == 0 {
-            let wanted = format!("{b} by {s} tokens with their experts");
-            return Err(Reason::shape(metadata[device].shape(), wanted).of(OP, &operands));
-        }
-        let chosen = numbers(&owners, &metadata[device])?;
-        let own = owners.experts_in(owners.column(mesh, device, (device, mesh.devices()))?);
-        let mut order = Vec::with_capacity(b * s * own.len());
-        let mut any = vec![0_i64; (b * s).div_ceil(chunk) * own.len()];
-        for token in 0..b * s {
-            for (at, expert) in own.iter().enumerate() {
-                let chose = chosen[token * k..(token + 1) * k].contains(expert);
-                order.push(chose.then_some(token * experts + expert));
-                any[token / chunk * own.len() + at] |= i64::from(chose);
-            }
-        }
-        let shape = Shape::new([1, b, s, own.len()]).within(OP, &operands)?;
-        own_scores.push(rows(&scores[device], 1, &order, shape));
-        let shape = Shape::new([1, 1, (b * s).div_ceil(chunk), own.len()]).within(OP, &operands)?;
-        flags.push(Tensor::from_i64(flag, shape, &any)?);
+    let operands = [scores, mapping, metadata];
+    let [1, b, s, experts] = *scores.shape().dims() else {
+        return Err(Reason::shape(scores.shape(), "[1 x b x s x experts]").of(OP, &operands));
+    };
+    let k = metadata.shape().last();
+    if experts != owners.experts || metadata.elements() != b * s * k || chunk == 0 {
+        let wanted = format!("{b} by {s} tokens with their experts");
+        return Err(Reason::shape(metadata.shape(), wanted).of(OP, &operands));
     }
-    Ok((own_scores, flags))
+    let chosen = numbers(&owners, metadata)?;
+    let own = owners.experts_in(owners.column(mesh, device, (device, mesh.devices()))?);
+    let mut order = Vec::with_capacity(b * s * own.len());
+    let mut any = vec![0_i64; (b * s).div_ceil(chunk) * own.len()];
+    for token in 0..b * s {
+        for (at, expert) in own.iter().enumerate() {
+            let chose = chosen[token * k..(token + 1) * k].contains(expert);
+            order.push(chose.then_some(token * experts + expert));
+            any[token / chunk * own.len() + at] |= i64::from(chose);
+        }
+    }
+    let shape = Shape::new([1, b, s, own.len()]).within(OP, &operands)?;
+    let own_scores = rows(scores, 1, &order, shape);
+    let shape = Shape::new([1, 1, (b * s).div_ceil(chunk), own.len()]).within(OP, &operands)?;
+    Ok((own_scores, Tensor::from_i64(flag, shape, &any)?))
 }

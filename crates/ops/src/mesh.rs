@@ -34,7 +34,7 @@ impl Mesh {
     }
 
     /// The groups along an axis: device numbers in order.
-    fn groups(&self, axis: usize) -> Vec<Vec<usize>> {
+    pub fn groups(&self, axis: usize) -> Vec<Vec<usize>> {
         let at = |r: usize, c: usize| r * self.columns + c;
         match axis {
             0 => (0..self.columns).map(|c| (0..self.rows).map(|r| at(r, c)).collect()).collect(),

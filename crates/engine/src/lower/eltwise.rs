@@ -192,18 +192,10 @@ pub(super) fn backward<'m>(op: &'m ExperimentalEltwiseBinaryBackwardOp, lowering
 pub(super) fn dropout<'m>(op: &'m DropoutOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let input = lowering.read(&op.input);
     let out = lowering.make(&op.out)?;
-    let devices = if op.use_per_device_seed { lowering.mesh.devices() } else { 1 };
-    Ok(if devices == 1 {
-        one(move |args| Ok(ops::dropout(&args[input], op.prob, op.scale, op.seed, out)))
-    } else {
+    let drop = move |args: &Args<'_>, seed| Ok(vec![ops::dropout(&args[input], op.prob, op.scale, seed, out)]);
+    Ok(match op.use_per_device_seed {
         // Results differ between devices even for identical inputs.
-        Action::Collective(Box::new(move |values| {
-            let drop = |device: usize| {
-                let tensors: Vec<&Tensor> = values.iter().map(|value| value.on(device)).collect();
-                let args = Args::of(&tensors);
-                ops::dropout(&args[input], op.prob, op.scale, op.seed.wrapping_add(device as u32), out)
-            };
-            Ok(Value::shards((0..devices).map(drop).collect()).into_iter().collect())
-        }))
+        true => Action::OnEach(Box::new(move |args| drop(args, op.seed.wrapping_add(args.device() as u32)))),
+        false => Action::Compute(Box::new(move |args| drop(args, op.seed))),
     })
 }

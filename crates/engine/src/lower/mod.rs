@@ -97,12 +97,18 @@ pub(crate) enum Write {
 
 /// The tensors that an operation reads on one device.
 pub(crate) struct Args<'a> {
+    device: usize,
     tensors: &'a [&'a Tensor],
 }
 
 impl<'a> Args<'a> {
-    pub(crate) fn of(tensors: &'a [&'a Tensor]) -> Self {
-        Self { tensors }
+    pub(crate) fn on(device: usize, tensors: &'a [&'a Tensor]) -> Self {
+        Self { device, tensors }
+    }
+
+    /// The device of the mesh; the first where all have the same tensors.
+    pub(crate) fn device(&self) -> usize {
+        self.device
     }
 
     /// An optional tensor.
@@ -136,6 +142,8 @@ pub(crate) type Collective<'m> = Box<dyn Fn(&[&Value]) -> Result<Vec<Value>, Rea
 pub(crate) enum Action<'m> {
     /// Computes results on each device by itself: one for each tensor that is written, in order.
     Compute(Compute<'m>),
+    /// The same where results depend on which device it is, whatever the tensors are.
+    OnEach(Compute<'m>),
     /// Computes results from the tensors of all devices.
     Collective(Collective<'m>),
     /// Passes the tensor on in another element type.

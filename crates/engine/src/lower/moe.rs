@@ -90,19 +90,19 @@ pub(super) fn combine<'m>(op: &'m AllToAllCombineOp, lowering: &mut Lowering<'m>
     }))
 }
 
+/// Devices exchange nothing, but which experts are a device's own depends on which one it is.
 pub(super) fn remap<'m>(op: &'m MoeExpertTokenRemapOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {
     let mesh = lowering.mesh;
     let chunk = count("reduction_size", op.reduction_size)?;
-    [&op.topk_tensor, &op.expert_mapping, &op.expert_metadata]
-        .into_iter()
-        .for_each(|operand| _ = lowering.read(operand));
+    let operands = [&op.topk_tensor, &op.expert_mapping, &op.expert_metadata];
+    let [scores, mapping, metadata] = operands.map(|operand| lowering.read(operand));
     lowering.make(&op.mapping)?;
     let flag = lowering.make(&op.reduced)?;
-    Ok(across(mesh, move |lists| {
-        let [scores, mapping, metadata] = lists else { return Ok(Vec::new()) };
-        let (own, any) = mesh::expert_token_remap(scores, &mapping[0], metadata, mesh, chunk, flag)?;
+    Ok(Action::OnEach(Box::new(move |args| {
+        let on = (mesh, args.device());
+        let (own, any) = mesh::expert_token_remap(&args[scores], &args[mapping], &args[metadata], on, chunk, flag)?;
         Ok(vec![own, any])
-    }))
+    })))
 }
 
 pub(super) fn sparse_matmul<'m>(op: &'m SparseMatmulOp, lowering: &mut Lowering<'m>) -> Lowered<'m> {

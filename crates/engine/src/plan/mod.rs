@@ -118,7 +118,7 @@ impl<'m> Plan<'m> {
             operation: step.operation,
             reads: step.reads.clone(),
             writes: step.writes.iter().map(|write| write.tensor).collect(),
-            carried: matches!(step.action, Action::Compute(_) | Action::Pass { .. }),
+            carried: matches!(step.action, Action::Compute(_) | Action::OnEach(_) | Action::Pass { .. }),
             passes: matches!(step.action, Action::Pass { .. }),
         };
         self.all().flat_map(|planned| planned.steps.iter().map(move |step| of(planned, step))).collect()

@@ -17,7 +17,7 @@ use crate::describe::Stated;
 use crate::error::{Reason, RunError, Subject};
 use crate::ledger::Ledger;
 use crate::lower::{Action, Args, Collective, Write};
-use crate::machine::{How, Machine, Work};
+use crate::machine::{How, Machine, Together, Work};
 use crate::observe::{Event, Flow, Observer, Output};
 use crate::plan::{Plan, Planned, Step, role};
 use crate::session::Options;
@@ -169,10 +169,12 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
         let values = values.ok_or_else(|| Reason::Value("an operand is missing".into()))?;
         let devices = self.devices(mesh, step, &values)?;
         match &step.action {
-            Action::Compute(function) => {
+            Action::Compute(function) | Action::OnEach(function) => {
+                let differs = matches!(step.action, Action::OnEach(_));
+                let devices = if differs { mesh.devices() } else { devices };
                 self.room(step, devices)?;
-                let arithmetic = |tensors: &[&Tensor]| {
-                    let made = function(&Args::of(tensors))?;
+                let arithmetic = |device: usize, tensors: &[&Tensor]| {
+                    let made = function(&Args::on(device, tensors))?;
                     made.into_iter().enumerate().map(|(index, tensor)| finish(tensor, step, index)).collect()
                 };
                 self.each_device(event, step, &values, devices, || How::Compute(&arithmetic))
@@ -180,7 +182,7 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
             Action::Collective(function) => {
                 self.room(step, mesh.devices())?;
                 self.machine.begin_exchange(event);
-                let exchanged = self.exchange(function, step, &values, mesh);
+                let exchanged = self.exchange(event, function, step, &values, mesh);
                 self.machine.end_exchange();
                 exchanged
             }
@@ -189,14 +191,20 @@ impl<'m, M: Machine> Runner<'_, 'm, M> {
         }
     }
 
-    /// Results of an operation of all devices, through arrays of the host.
+    /// Results of an operation of all devices, by the machine or through arrays of the host.
     fn exchange(
         &mut self,
+        event: &Event<'_>,
         function: &Collective<'m>,
         step: &Step<'m>,
         values: &[&Value<M::Tensor>],
         mesh: Mesh,
     ) -> Result<Vec<Value<M::Tensor>>, Reason> {
+        let results = step.writes.iter().map(Into::into).collect();
+        let work = Together { event, mesh, reads: &step.reads, operands: values.to_vec(), results };
+        if let Some(made) = self.machine.together(&work)? {
+            return Ok(made);
+        }
         let given: Vec<Value> = values.iter().map(|value| self.give(value)).collect::<Result<_, _>>()?;
         let results = function(&given.iter().collect::<Vec<_>>())?;
         let finished = |(index, value): (usize, &Value)| {

@@ -5,6 +5,7 @@
 //! a permutation that makes the dimension the last one, and results out of it.
 
 use tilework_abi::addr::PageCount;
+use tilework_abi::eltwise::{Function, Step};
 use tilework_abi::lines::{arg, by, element, flag, memory, what};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
@@ -16,9 +17,11 @@ use tilework_ops::DType;
 use tilework_runtime::tensor::Layout;
 use tilework_runtime::{ArgSet, CircularBuffer, Cores, Program, Role, RuntimeError, UniqueArgs};
 
-use super::eltwise::is_integer;
+use super::eltwise::{cast_to, is_integer};
 use super::movement::axis;
+use super::norm::{self, one, two};
 use super::rearrange::{Part, strides};
+use super::stage::Line;
 use super::tiles;
 use crate::grid::share;
 use crate::recipe::{At, Build, Made, Of, Planned, Recipe, Site, Task, Which};
@@ -314,9 +317,61 @@ pub(super) fn cumulative(op: &CumulativeOp, task: &Task<'_>) -> Planned {
     let way = match op.reduction {
         CumulativeReduceType::Max => by::MAX,
         CumulativeReduceType::Min => by::MIN,
-        CumulativeReduceType::LogSumExp => return Err("running sums of exponentials".into()),
+        CumulativeReduceType::LogSumExp => return log_sums(op, task),
     };
     running(op.dim.into(), way, if op.reverse { flag::BACK } else { 0 }, task)
+}
+
+/// Logarithms of running sums of exponentials: each element with the one `reach` before it, which
+/// doubles, as in host arithmetic.
+fn log_sums(op: &CumulativeOp, task: &Task<'_>) -> Planned {
+    let (input, result, site) = (task.operand(0)?, task.result()?, task.site);
+    let dims = input.spec.logical_shape();
+    if result.spec.logical_shape() != dims || is_integer(input.spec.dtype()) || is_integer(result.spec.dtype()) {
+        return Err("a result of other sides or types".into());
+    }
+    let along = axis(op.dim.into(), dims.len())?;
+    let steps = strides(dims);
+    let mut recipe = Recipe::default();
+    let mut so_far = recipe.tiles(dims, DType::F32)?;
+    cast_to(&mut recipe, input, so_far.of(), site)?;
+    let mut reach = 1;
+    while reach < dims[along] {
+        let (mut low, mut high, mut base) = (vec![0; dims.len()], dims.to_vec(), 0);
+        if op.reverse {
+            (high[along], base) = (dims[along] - reach, steps[along] * reach as i64);
+        } else {
+            low[along] = reach;
+        }
+        let before = recipe.tiles(dims, DType::F32)?;
+        let part = Part::between(so_far.of(), base, [&low, &high], &steps);
+        recipe.rearrange(vec![part], f32::NEG_INFINITY.to_bits(), before.of(), site)?;
+        let made = recipe.tiles(dims, DType::F32)?;
+        let others = vec![(before.of(), log_add())];
+        recipe.stages.push(norm::rows("log-sums", (so_far.of(), made.of()), others, Vec::new(), site)?);
+        so_far = made;
+        reach *= 2;
+    }
+    cast_to(&mut recipe, so_far.of(), result, site)?;
+    Ok(recipe)
+}
+
+/// `log(e^a + e^b)`: the larger one, and what the smaller one adds to it. Two equal infinities have
+/// no difference: the negative of what is no number is less than all numbers.
+fn log_add() -> Vec<Line> {
+    // What is so far apart adds nothing.
+    const APART: f32 = -87.0;
+    vec![
+        Line::plain(Step::new(Function::Copy).of(0, 0, 0).to(2)),
+        two(Function::Max, 2, 1),
+        two(Function::Subtract, 0, 1),
+        one(Function::Abs, 0, 0.0),
+        one(Function::Negative, 0, 0.0),
+        one(Function::Fill, 1, APART),
+        two(Function::Max, 0, 1),
+        one(Function::Softplus, 0, 0.0),
+        two(Function::Add, 0, 2),
+    ]
 }
 
 /// What a scattered element and the one that is there make.

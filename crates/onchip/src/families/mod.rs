@@ -29,8 +29,9 @@ mod rearrange;
 mod reduction;
 mod rows;
 mod rowwise;
+mod sampled;
 mod sparse;
-mod split;
+pub(crate) mod split;
 mod stage;
 mod tiles;
 mod weights;
@@ -45,13 +46,16 @@ use crate::recipe::{Planned, Task};
 
 /// The recipe of an operation, or why there is none.
 pub(crate) fn plan(op: &Op, task: &Task<'_>) -> Planned {
-    let of_family = |task: &Task<'_>| of_family(op, task);
-    let planned = of_family(task);
     // The bits of another form are others.
     if matches!(op, Op::BitcastConvert(_)) {
-        return planned;
+        return of_family(op, task);
     }
-    planned.or_else(|why| adapted::plan(task, of_family).map_err(|_| why))
+    in_any_form(task, |task| of_family(op, task))
+}
+
+/// A recipe on tensors in any form, by that on tensors in the form that families take.
+pub(crate) fn in_any_form(task: &Task<'_>, plan: impl Fn(&Task<'_>) -> Planned) -> Planned {
+    plan(task).or_else(|why| adapted::plan(task, plan).map_err(|_| why))
 }
 
 /// The recipe of an operation on tensors in a form that its family takes.
@@ -117,10 +121,12 @@ fn of_family(op: &Op, task: &Task<'_>) -> Planned {
         Op::SDPAForward(op) => gradients::forward(op, task),
         Op::SDPABackward(op) => gradients::backward(op, task),
         Op::TopKRouterGpt(op) => chosen::router(op, task),
+        Op::MoeExpertTokenRemap(op) => chosen::remap(op, task),
         Op::IndexerScoreDsa(op) => chosen::indexer(op, task),
         Op::Reduction(op) => reduction::reduction(op, task),
         Op::ReductionProd(op) => reduction::prod(op, task),
         Op::ReductionArgMax(op) => lines::arg_max(op, task),
+        Op::Sampling(op) => sampled::sampling(op, task),
         Op::Sort(op) => lines::sort(op, task),
         Op::TopK(op) => lines::top_k(op, task),
         Op::CumSum(op) => lines::cumulative_sum(op, task),

@@ -22,7 +22,7 @@ use crate::recipe::{At, Made, Planned, Recipe, Site, Task, Which};
 
 impl Recipe {
     /// Numbers from 0 to below 1, those of the places of these dimensions in order.
-    fn fractions(&mut self, seed: u32, dims: &[usize], site: &Site) -> Result<Made, String> {
+    pub(super) fn fractions(&mut self, seed: u32, dims: &[usize], site: &Site) -> Result<Made, String> {
         let count = dims.iter().product::<usize>();
         let pages = count.div_ceil(ELEMENTS as usize);
         let made = self.rows(&[pages, ELEMENTS as usize], DType::F32)?;
@@ -90,7 +90,8 @@ pub(super) fn dropout(op: &DropoutOp, task: &Task<'_>) -> Planned {
         return Err("elements that are integers".into());
     }
     let mut recipe = Recipe::default();
-    let fractions = recipe.fractions(op.seed, dims, site)?;
+    let seed = if op.use_per_device_seed { op.seed.wrapping_add(site.device as u32) } else { op.seed };
+    let fractions = recipe.fractions(seed, dims, site)?;
     let lines = vec![
         one(Function::Fill, 2, op.prob),
         two(Function::Less, 1, 2),

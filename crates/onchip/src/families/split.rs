@@ -87,6 +87,39 @@ pub(super) fn rms_norm_before(op: &RMSNormPreAllGatherOp, task: &Task<'_>) -> Pl
     Ok(recipe)
 }
 
+/// The mean of the squares of a device's part of each row.
+pub(crate) fn mean_squares(residual: bool, task: &Task<'_>) -> Planned {
+    let mut recipe = Recipe::default();
+    let residual = residual.then(|| task.operand(1)).transpose()?;
+    let sum = with_residual(residual, &mut recipe, task)?;
+    let x = sum.as_ref().map_or(task.operand(0)?, Made::of);
+    let mut of = Statistics::of(x, last(x), recipe, task.site)?;
+    let part = one(Function::Scale, 0, 1.0 / of.count() as f32);
+    let mean = of.fold("mean-square", &[], vec![one(Function::Square, 1, 0.0)], By::Sum, vec![part])?;
+    let mut recipe = of.recipe;
+    recipe.same_elements(mean.of(), task.result()?, task.site)?;
+    Ok(recipe)
+}
+
+/// A device's part of rows, divided by the root of the last operand, their mean squares over all
+/// devices. The others are the part, the residual and the weight, as far as they are given.
+pub(crate) fn by_mean_squares(epsilon: f32, [residual, weight]: [bool; 2], task: &Task<'_>) -> Planned {
+    let mut recipe = Recipe::default();
+    let added = residual.then(|| task.operand(1)).transpose()?;
+    let sum = with_residual(added, &mut recipe, task)?;
+    let x = sum.as_ref().map_or(task.operand(0)?, Made::of);
+    let behind = 1 + usize::from(residual);
+    let squares = task.operand(behind + usize::from(weight))?;
+    let squares = recipe.in_tiles(squares, squares.spec.logical_shape(), task.site)?;
+    let root = vec![one(Function::Rsqrt, 1, epsilon), two(Function::Multiply, 0, 1)];
+    let mut others: norm::Others<'_> = vec![(squares.of(), root)];
+    let width = x.spec.logical_shape().last().copied().unwrap_or(0);
+    let line = weight.then(|| recipe.in_tiles(task.operand(behind)?, &[1, width], task.site)).transpose()?;
+    others.extend(line.as_ref().map(|line| (line.of(), vec![two(Function::Multiply, 0, 1)])));
+    recipe.stages.push(norm::rows("rms-norm", (x, task.result()?), others, Vec::new(), task.site)?);
+    Ok(recipe)
+}
+
 /// The sum over devices of the statistic in column `at` of each one's tiles, for each row.
 fn gathered(stats: Of<'_>, at: usize, rows: &[usize], recipe: &mut Recipe, site: &Site) -> Result<Made, String> {
     let width = stats.spec.logical_shape().last().copied().unwrap_or(0);

@@ -116,15 +116,16 @@ proptest! {
         let choices: Vec<Tensor> = (0..devices)
             .map(|d| ints(DType::U16, &[1, m.batch, m.sequence, m.chosen], &m.choices(d).to_i64()))
             .collect();
-        let found = mesh::expert_token_remap(&given, &m.mapping(), &choices, m.mesh, chunk, DType::U16).unwrap();
         for d in 0..devices {
+            let on = (m.mesh, d);
+            let found = mesh::expert_token_remap(&given[d], &m.mapping(), &choices[d], on, chunk, DType::U16).unwrap();
             let chosen = choices[d].to_i64();
             let expert = |e: usize| e * m.along() + m.place(d);
             let chose = |token: usize, e: usize| chosen[token * m.chosen..(token + 1) * m.chosen].contains(&(expert(e) as i64));
-            same(&found.0[d], &Nd::by(&[1, m.batch, m.sequence, m.each], |i| {
+            same(&found.0, &Nd::by(&[1, m.batch, m.sequence, m.each], |i| {
                 if chose(i[1] * m.sequence + i[2], i[3]) { scores[d].at(&[0, i[1], i[2], expert(i[3])]) } else { 0.0 }
             }));
-            same(&found.1[d], &Nd::by(&[1, 1, tokens.div_ceil(chunk), m.each], |i| {
+            same(&found.1, &Nd::by(&[1, 1, tokens.div_ceil(chunk), m.each], |i| {
                 let run = i[2] * chunk..((i[2] + 1) * chunk).min(tokens);
                 f64::from(run.into_iter().any(|token| chose(token, i[3])))
             }));
