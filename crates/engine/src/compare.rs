@@ -68,11 +68,11 @@ impl Tolerance {
     /// A result whose elements lie close together is not asked for more than its numbers can hold.
     /// Two numbers that differ by next to nothing may be rounded to neighbours, so an error of one
     /// unit of bfloat16 at the largest element is allowed, or, in float32, of 2^-18 of it, which is
-    /// what the approximated functions of a chip leave (docs/kernels.md); and of as much again where
-    /// the operands have been `rounded` as well, so that each may differ by a unit, which functions
-    /// like a sum of what has one sign pass on as it is. Errors spread evenly over
-    /// such a unit u have a mean square of u^2 / 12; where they alone reduce the correlation of
-    /// elements of that variance below the bound, it says nothing and is not asked for.
+    /// what the approximated functions of a chip leave (docs/kernels.md); and of as much again
+    /// where the operands have been `rounded` as well, so that each may differ by a unit, which
+    /// functions like a sum of what has one sign pass on as it is. Errors spread evenly over such a
+    /// unit u have a mean square of u^2 / 12; where they alone reduce the correlation of elements
+    /// of that variance below the bound, it says nothing and is not asked for.
     #[must_use]
     pub fn for_result(self, result: &Tensor, rounded: bool) -> Self {
         if !result.dtype().is_float() {
