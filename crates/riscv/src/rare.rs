@@ -99,6 +99,7 @@ impl Core {
                 if now >= issue.limit {
                     return Err((now, Stop::Limit));
                 }
+                then = Then::Next;
                 now + Cycle::from(bus.fence(now, pc, insn.op == Op::FenceI)) + timing::FENCE
             }
             Op::Ttinsn => {
