@@ -11,6 +11,7 @@
 use super::access::Shared;
 use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
+use super::streams;
 use super::wake;
 use crate::noc::{Outbox, wraps};
 use crate::probe::{Agent, Loaded, Recorder, Stored, Wants, What};
@@ -194,7 +195,10 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         if at < self.horizon.min(self.due)
             && width == Width::Word
             && !self.shared.fabric.log.on
-            && let Some(value) = self.shared.niu_word(addr)
+            && let Some(value) = match streams::offset_of(addr) {
+                Some(_) => self.shared.fabric.quick_stream_load(addr),
+                None => self.shared.niu_word(addr),
+            }
         {
             return Ok(Load { value, latency, access: Access::Watched });
         }
@@ -294,6 +298,10 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             }
             let plain = width == Width::Word && !self.shared.fabric.log.on;
             if plain && at < self.due && self.shared.niu_field(addr, value) {
+                return Ok(Store { hold: 0, effect: Effect::Visible });
+            }
+            let is_stream = streams::offset_of(addr).is_some();
+            if plain && is_stream && at < self.due && self.shared.fabric.quick_stream_store(addr, value) {
                 return Ok(Store { hold: 0, effect: Effect::Visible });
             }
             let plain = plain && !self.shared.fabric.is_watched(wake::TENSIX);

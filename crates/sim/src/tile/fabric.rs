@@ -8,7 +8,7 @@ use super::code::{CodeBook, TileCode};
 use super::debug::DebugRegs;
 use super::speculation::StoreLog;
 use super::stale_code::StaleCode;
-use super::streams::Streams;
+use super::streams::{self, Streams};
 use super::wake;
 use crate::noc::{Outgoing, Start};
 use crate::probe::{Agent, Recorder, Unit, Wants, What};
@@ -335,6 +335,25 @@ impl Fabric {
         let Some(recorder) = &self.recorder else { return (self.is_late, false) };
         let records = recorder.wants(Wants::ACCESSES) || recorder.has_loads();
         (records || self.is_late, recorder.wants(Wants::COUNTS))
+    }
+
+    // Registers of overlay streams. Not inlined into the run loop of the cores, which would have
+    // fewer registers for all other instructions.
+
+    /// Stores a word to a register of an overlay stream if nobody sleeps on such registers and
+    /// nobody records stores to registers. False for anything else, and for what is a fault.
+    #[inline(never)]
+    pub(super) fn quick_stream_store(&mut self, addr: u32, value: u32) -> bool {
+        let Some(offset) = streams::offset_of(addr) else { return false };
+        let quick = !self.is_watched(wake::STREAM) && self.recorder.is_none();
+        quick && self.streams.write(offset, value).is_ok()
+    }
+
+    /// The word in a register of an overlay stream; `None` for anything else, and for what is a
+    /// fault.
+    #[inline(never)]
+    pub(super) fn quick_stream_load(&self, addr: u32) -> Option<u32> {
+        self.streams.read(streams::offset_of(addr)?).ok()
     }
 
     // Sleepers

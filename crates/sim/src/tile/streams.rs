@@ -162,6 +162,14 @@ fn idle_status(id: usize, slot: Slot, stream: &Stream) -> u32 {
     }
 }
 
+/// Offset of an address from the first stream register, if it is that of one. Circular buffers
+/// count in these registers, so this is also the fast path of their accesses.
+#[inline(always)]
+pub(super) const fn offset_of(addr: u32) -> Option<u32> {
+    let offset = addr.wrapping_sub(stream::BASE);
+    if offset < stream::COUNT * stream::STRIDE { Some(offset) } else { None }
+}
+
 /// The register at a byte offset.
 struct Located {
     /// The stream.
