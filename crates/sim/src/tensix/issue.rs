@@ -161,7 +161,8 @@ impl Coprocessor {
     }
 
     fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
-        let free = self.units.vector.max(self.vector.accepts(insn, at.now, &self.config));
+        let looked = self.vector.look(insn, at.now, &self.config);
+        let free = self.units.vector.max(looked.accepts);
         if free > at.now {
             return Ok(Issue::NotBefore(free));
         }
@@ -171,14 +172,18 @@ impl Coprocessor {
         let Self { config, dst, matrix, vector, .. } = self;
         let rwc = &mut matrix.rwcs[at.thread];
         let mut on = vector::Operands { config, thread: at.thread, dst, rwc, now: at.now };
-        let latency = vector.issue(&mut on, insn).map_err(|refusal| at.refused(refusal))?;
+        let latency = vector.issue(&mut on, looked).map_err(|refusal| at.refused(refusal))?;
         if let insn::VectorOp::Sfploadmacro(_) = insn {
             self.macro_origin = *self.origin(at);
         }
         self.units.vector = at.now + 1;
-        let until = self.vector.scheduled_until(at.now).max(at.now + latency);
+        let (mut until, mut next) = (at.now + latency, NEVER);
+        if self.vector.has_scheduled() {
+            until = until.max(self.vector.scheduled_until(at.now));
+            next = self.vector.next_scheduled(at.now);
+        }
         self.threads[at.thread].busy.vector = until;
-        self.schedule_vector(self.vector.next_scheduled(at.now));
+        self.schedule_vector(next);
         Ok(self.passed(at, until - at.now))
     }
 

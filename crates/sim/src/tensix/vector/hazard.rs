@@ -72,21 +72,19 @@ impl Hazards {
         Reads { seen, ..reads }
     }
 
-    /// When the unit takes the instruction that stands before it in cycle `now`.
-    pub(super) fn accepts(&self, insn: VectorOp, r: Regs, now: Cycle, config: &Config) -> Cycle {
-        let nop = matches!(insn, VectorOp::Sfpnop(_));
-        let too_early = self.is_after_mad(now) && stalls(config) && self.reads(insn, r).seen & self.written != 0;
-        now + Cycle::from(too_early || self.only_nop == now && now != 0 && !nop)
-    }
-
-    /// Whether an instruction reads too early what the logic does not see.
-    pub(super) fn is_too_early(&self, insn: VectorOp, r: Regs, now: Cycle, config: &Config) -> bool {
+    /// When the unit takes the instruction that stands before it in cycle `now`, and whether that
+    /// instruction reads too early then what the logic does not see.
+    #[inline]
+    pub(super) fn look(&self, insn: VectorOp, r: Regs, now: Cycle, config: &Config) -> (Cycle, bool) {
+        let is_nop = || matches!(insn, VectorOp::Sfpnop(_));
+        let waits = self.only_nop == now && now != 0 && !is_nop();
         if !self.is_after_mad(now) {
-            return false;
+            return (now + Cycle::from(waits), false);
         }
         let reads = self.reads(insn, r);
         let seen = if stalls(config) { reads.seen } else { 0 };
-        reads.real & !seen & self.written != 0
+        let stalls = seen & self.written != 0;
+        (now + Cycle::from(stalls || waits), reads.real & !seen & self.written != 0)
     }
 
     /// What register `r` held when an instruction that reads it too early looked at it; `None`: as

@@ -103,6 +103,13 @@ impl Macros {
         self.scheduled.is_empty() && self.writes.is_empty() && self.swap.is_none()
     }
 
+    /// Whether nothing is scheduled or on its way, and nothing scheduled has executed in cycle
+    /// `now`: an instruction that is issued has the unit for itself.
+    #[inline]
+    pub(super) fn is_quiet(&self, now: Cycle) -> bool {
+        self.is_idle() && self.cycle != now
+    }
+
     /// Whether writes arrive later.
     #[inline]
     pub(super) fn delays_writes(&self) -> bool {
@@ -263,6 +270,12 @@ impl Vector {
             _ => MACRO_LREG,
         };
         Ok(Some(Work::Op(insn, regs)))
+    }
+
+    /// Whether something is scheduled.
+    #[inline]
+    pub(in crate::tensix) fn has_scheduled(&self) -> bool {
+        !self.macros.scheduled.is_empty() || self.macros.swap.is_some()
     }
 
     /// The next cycle in which something that is scheduled happens by itself; `now` is over.

@@ -125,6 +125,16 @@ pub(super) struct Operands<'a> {
     pub(super) now: Cycle,
 }
 
+/// An instruction that stands before the unit, as it is in one cycle.
+pub(super) struct Looked {
+    insn: VectorOp,
+    regs: Regs,
+    /// When the unit takes it.
+    pub(super) accepts: Cycle,
+    /// It reads too early what the stalling logic does not see.
+    too_early: bool,
+}
+
 /// The lanes of an instruction, a bit each.
 #[derive(Clone, Copy, Debug)]
 struct Lanes {
@@ -167,31 +177,40 @@ impl Vector {
         self.enabled() != 0
     }
 
-    /// When the unit takes `insn` that stands before it in cycle `now`.
-    pub(super) fn accepts(&self, insn: VectorOp, now: Cycle, config: &Config) -> Cycle {
-        self.hazards.accepts(insn, Regs::of(insn), now, config)
+    /// Looks at `insn`, which stands before the unit in cycle `now`.
+    #[inline]
+    pub(super) fn look(&self, insn: VectorOp, now: Cycle, config: &Config) -> Looked {
+        let regs = Regs::of(insn);
+        let (accepts, too_early) = self.hazards.look(insn, regs, now, config);
+        Looked { insn, regs, accepts, too_early }
     }
 
-    /// Executes one instruction. Returns for how many cycles it is in the pipeline.
-    pub(super) fn issue(&mut self, on: &mut Operands<'_>, insn: VectorOp) -> Result<Cycle, Refusal> {
+    /// Executes an instruction that the unit accepts in this cycle. Returns for how many cycles it
+    /// is in the pipeline.
+    pub(super) fn issue(&mut self, on: &mut Operands<'_>, looked: Looked) -> Result<Cycle, Refusal> {
         let now = on.now;
-        let regs = Regs::of(insn);
-        let too_early = self.hazards.is_too_early(insn, regs, now, on.config);
-        let enabled = self.begin(now);
-        let unit = regs::SubUnit::of(insn);
-        if self.macros.count_instruction(now, unit) {
-            // A scheduled instruction has the sub-unit in this cycle; this one is discarded.
-            return Ok(1);
-        }
-        if self.macros.clashes(now, unit) {
-            return undefined("an SFPLOADMACRO sequence writes from the simple or round sub-unit in the same cycle");
-        }
-        let all = match regs::template(insn) {
-            Some(vd) if vd >= TEMPLATES && self.modes.backdoor != 0 => {
-                self.store_template(vd, insn.word());
-                !self.modes.backdoor
+        let Looked { insn, regs, too_early, .. } = looked;
+        let enabled = if self.macros.is_quiet(now) {
+            self.enabled()
+        } else {
+            let enabled = self.begin(now);
+            let unit = regs::SubUnit::of(insn);
+            if self.macros.count_instruction(now, unit) {
+                // A scheduled instruction has the sub-unit in this cycle; this one is discarded.
+                return Ok(1);
             }
-            _ => u32::MAX,
+            if self.macros.clashes(now, unit) {
+                return undefined(
+                    "an SFPLOADMACRO sequence writes from the simple or round sub-unit in the same cycle",
+                );
+            }
+            enabled
+        };
+        let all = if regs.d >= TEMPLATES && self.modes.backdoor != 0 && regs::can_be_template(insn) {
+            self.store_template(regs.d, insn.word());
+            !self.modes.backdoor
+        } else {
+            u32::MAX
         };
         if all == 0 && !matches!(insn, VectorOp::Sfpload(_) | VectorOp::Sfpstore(_)) {
             return Ok(1);

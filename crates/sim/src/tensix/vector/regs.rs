@@ -76,12 +76,10 @@ impl Regs {
     }
 }
 
-/// The `VD` of an instruction that can be stored as a template (SFPCONFIG.md, `LaneConfig`).
-pub(super) fn template(insn: VectorOp) -> Option<usize> {
-    match insn {
-        VectorOp::Sfpnop(_) | VectorOp::Sfpconfig(_) | VectorOp::Sfploadmacro(_) => None,
-        _ => Some(Regs::of(insn).d),
-    }
+/// Whether an instruction can be stored as the template that its `VD` names (SFPCONFIG.md,
+/// `LaneConfig`).
+pub(super) fn can_be_template(insn: VectorOp) -> bool {
+    !matches!(insn, VectorOp::Sfpnop(_) | VectorOp::Sfpconfig(_) | VectorOp::Sfploadmacro(_))
 }
 
 /// The sub-unit that executes an instruction.

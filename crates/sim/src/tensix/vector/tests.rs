@@ -38,12 +38,10 @@ impl Bench {
             if v.next_scheduled(on.now - 1) == on.now {
                 v.step_scheduled(&mut on)?;
             }
-            match v.accepts(insn, on.now, on.config) {
-                at if at > on.now => {}
-                _ => {
-                    executed.count(insn::Insn::decode(word));
-                    return v.issue(&mut on, insn).map(drop);
-                }
+            let looked = v.look(insn, on.now, on.config);
+            if looked.accepts <= on.now {
+                executed.count(insn::Insn::decode(word));
+                return v.issue(&mut on, looked).map(drop);
             }
         }
     }
