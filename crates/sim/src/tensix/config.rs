@@ -35,6 +35,11 @@ const SCRATCH: u32 = 209;
 /// First word of `THCON_SEC0_REG6`: source, destination, size and direction of `XMOV`.
 pub(super) const XMOV: u32 = cfg::THCON_SEC_REG6_SOURCE_ADDRESS.word as u32;
 
+/// Words that decoded configuration can depend on: those of a bank, whichever, and all threads'.
+pub(super) const PLACES: usize = (BANK + 3 * THREAD) as usize;
+/// Writes that are told apart ([`Config::changed_since`]).
+const RECENT: usize = 32;
+
 /// Why an access is refused.
 pub(super) type Refusal = (FaultClass, &'static str);
 
@@ -45,6 +50,8 @@ pub(super) struct Config {
     threads: [[u16; THREAD as usize]; 3],
     /// Counts writes, so that units can keep what they have decoded.
     generation: u64,
+    /// The words of the last writes, by the generation that the write ended, modulo [`RECENT`].
+    recent: [u16; RECENT],
     /// By owner of generators: what was written to the seed of random numbers and not
     /// yet taken over.
     seeds: [Option<u32>; OWNERS],
@@ -53,7 +60,7 @@ pub(super) struct Config {
 impl Default for Config {
     fn default() -> Self {
         let (banks, threads) = ([[0; BANK as usize]; 2], [[0; THREAD as usize]; 3]);
-        Self { banks, threads, generation: 0, seeds: [None; OWNERS] }
+        Self { banks, threads, generation: 0, recent: [0; RECENT], seeds: [None; OWNERS] }
     }
 }
 
@@ -94,6 +101,36 @@ impl Config {
     #[inline]
     pub(super) fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The place of a word of the banks among [`PLACES`].
+    #[inline]
+    pub(super) const fn place(index: u32) -> usize {
+        index as usize
+    }
+
+    /// The place of a word of a thread's own configuration.
+    #[inline]
+    pub(super) const fn thread_place(thread: usize, index: u32) -> usize {
+        BANK as usize + thread * THREAD as usize + index as usize
+    }
+
+    /// Whether one of certain words, in either bank, may have been written since `generation`.
+    pub(super) fn changed_since(&self, generation: u64, is_one: impl Fn(usize) -> bool) -> bool {
+        self.generation - generation > RECENT as u64
+            || (generation..self.generation).any(|i| is_one(self.recent[i as usize % RECENT].into()))
+    }
+
+    /// A word is written.
+    #[inline]
+    fn written(&mut self, place: usize) {
+        self.recent[self.generation as usize % RECENT] = place as u16;
+        self.generation += 1;
+    }
+
+    /// Many words are written.
+    fn all_written(&mut self) {
+        self.generation += 1 + RECENT as u64;
     }
 
     /// The bank that `thread` uses.
@@ -170,7 +207,7 @@ impl Config {
     pub(super) fn set_thread(&mut self, thread: usize, index: u32, value: u16) -> Result<(), Refusal> {
         let slot = self.threads[thread].get_mut(index as usize).ok_or(OUTSIDE)?;
         *slot = value;
-        self.generation += 1;
+        self.written(Self::thread_place(thread, index));
         Ok(())
     }
 
@@ -214,7 +251,7 @@ impl Config {
 
     /// THCON configuration is reset.
     pub(super) fn reset_thcon(&mut self) {
-        self.generation += 1;
+        self.all_written();
         for bank in &mut self.banks {
             bank[THCON as usize..GLOBAL as usize].fill(0);
         }
@@ -223,6 +260,7 @@ impl Config {
     fn write(&mut self, bank: usize, index: u32, value: u32) {
         self.put(bank, index, value);
         if index == STATE_RESET_EN {
+            self.all_written();
             self.banks[bank][..GLOBAL as usize].fill(0);
         }
     }
@@ -235,7 +273,7 @@ impl Config {
     }
 
     fn put(&mut self, bank: usize, index: u32, value: u32) {
-        self.generation += 1;
+        self.written(Self::place(index));
         self.banks[bank][index as usize] = value;
         if index == u32::from(cfg::PRNG_SEED_SEED_VAL.word) {
             self.seeds = [Some(value); OWNERS];

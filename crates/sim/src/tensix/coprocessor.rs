@@ -24,7 +24,7 @@ use super::frontend::FrontEnd;
 use super::matrix::{self, Matrix};
 use super::mover::Mover;
 use super::origin::Origin;
-use super::pack::Packer;
+use super::pack::{self, Packer};
 use super::src::Sources;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
@@ -130,6 +130,7 @@ pub(super) struct Coprocessor {
     /// Of the last `SFPLOADMACRO`.
     pub(super) macro_origin: Origin,
     pub(super) packer: Packer,
+    pub(super) pack_plans: pack::Plans,
     pub(super) mover: Mover,
     pub(super) unpackers: Unpackers,
     /// The next cycle of each agent.
@@ -169,6 +170,7 @@ impl Default for Coprocessor {
             vector: Box::default(),
             macro_origin: Origin::DEBUG_BUS,
             packer: Packer::default(),
+            pack_plans: pack::Plans::default(),
             mover: Mover::default(),
             unpackers: Unpackers::default(),
             next: [NEVER; AGENTS],

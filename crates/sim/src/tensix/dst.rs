@@ -36,10 +36,13 @@ pub(super) struct RowMap {
 
 impl RowMap {
     pub(super) fn of(config: &Config) -> Self {
-        Self {
-            remap: config.global(cfg::DEST_ACCESS_CFG_REMAP_ADDRS) != 0,
-            swizzle: config.global(cfg::DEST_ACCESS_CFG_SWIZZLE_32B) != 0,
-        }
+        Self::read(|field| config.global(field) != 0)
+    }
+
+    /// As `is_set` says, to which fields are given.
+    #[inline]
+    pub(super) fn read(is_set: impl Fn(cfg::Field) -> bool) -> Self {
+        Self { remap: is_set(cfg::DEST_ACCESS_CFG_REMAP_ADDRS), swizzle: is_set(cfg::DEST_ACCESS_CFG_SWIZZLE_32B) }
     }
 
     /// `Adj16`: where a row of 16-bit data lies.

@@ -118,8 +118,8 @@ impl Coprocessor {
         if let Some(seed) = self.config.take_seed(Owner::Packer) {
             self.packer.seed(seed);
         }
-        let Self { config, adcs, dst, packer, .. } = self;
-        let mut on = pack::Work { config, thread: at.thread, adcs, dst, now: at.now };
+        let Self { config, adcs, dst, packer, pack_plans: plans, .. } = self;
+        let mut on = pack::Work { config, thread: at.thread, plans, adcs, dst, now: at.now };
         let cycles = match packer.pack(&mut on, insn, outside) {
             Ok(cycles) => cycles,
             Err(pack::Stop::NotBefore(ready)) => return Ok(Issue::NotBefore(ready)),

@@ -14,6 +14,7 @@ mod coprocessor;
 mod counters;
 mod coverage;
 mod debug;
+mod decoded;
 mod dst;
 mod expand;
 mod fifo;

@@ -179,7 +179,7 @@ fn of_fp16(dst: &Dst, map: RowMap, row: usize, f: impl Fn(u32) -> u32) -> Row {
 /// zero become zero. A denormal that rounds to a normal number stays, of 32 bits, but not of 16
 /// (the page does not say what comes first; as found on another simulator).
 #[inline]
-fn round<const DROPPED: u32>(x: u32) -> u32 {
+pub(super) fn round<const DROPPED: u32>(x: u32) -> u32 {
     let magnitude = (x & 0x7FFF_FFFF).min(INFINITY);
     let rounded = (magnitude + (1 << (DROPPED - 1))) >> DROPPED << DROPPED;
     flushed(x & 1 << 31 | rounded)

@@ -39,7 +39,9 @@ fn interfaces(plan: &Plan, insn: Pacr, y: u8) -> u32 {
 }
 
 impl Input {
-    pub(super) fn of(plan: &Plan, insn: Pacr, counters: PackerCounters, y: u8) -> Result<Self, Refusal> {
+    /// What `insn` reads with these counters at row `y` of an xy plane, if `offset` is what the
+    /// configuration adds to its address.
+    pub(super) fn of(plan: &Plan, insn: Pacr, counters: PackerCounters, y: u8, offset: u32) -> Result<Self, Refusal> {
         let mut input = Self { rows: [None; INTERFACES], count: 0, column: 0, width: 0 };
         if insn.flush() {
             return Ok(input);
@@ -47,7 +49,7 @@ impl Input {
         let x = counters.src[0];
         let bytes = plan.src.address(counters.src).wrapping_add(x.wrapping_mul(plan.x_stride));
         let fine = [0xF, 0xF, 0x7, 0, 0x3][plan.datum_bytes as usize];
-        let at = ((bytes / plan.datum_bytes) & !fine).wrapping_add(x & fine).wrapping_add(plan.src_offset);
+        let at = ((bytes / plan.datum_bytes) & !fine).wrapping_add(x & fine).wrapping_add(offset);
         let (first, column) = (at as usize >> 4 & 0x3FF, at as usize & 0xF);
         let width =
             (counters.dst[0] + 1).checked_sub(x).filter(|&width| width != 0 && column + width as usize <= COLUMNS);

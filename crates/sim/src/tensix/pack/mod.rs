@@ -20,10 +20,12 @@ mod random;
 mod register;
 #[cfg(test)]
 mod tests;
+mod wide;
 
 use super::border::Outside;
 use super::config::{Config, Refusal};
 use super::counters::{Adcs, PackerCounters};
+use super::decoded::Kept;
 use super::dst::{COLUMNS, Dst, each};
 use super::number::bf16_of_dst;
 use super::random::Generators;
@@ -68,9 +70,11 @@ pub(super) struct Packer {
     has_packed: bool,
     /// Blocks of Dst that the last `PACR` has read, for those who observe.
     read: u128,
-    /// What the configuration says, of which generation, to which thread.
-    plan: Option<(u64, usize, Plan)>,
 }
+
+/// What the configuration says, kept until it changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plans(Kept<Plan>);
 
 /// How much it has packed, in units of 16 bytes (WormholeB0/TensixTile/TDMA-RISC.md). That a size
 /// counts whatever the tile's streams write is not documented.
@@ -101,6 +105,7 @@ impl Sizes {
 pub(super) struct Work<'a> {
     pub(super) config: &'a Config,
     pub(super) thread: usize,
+    pub(super) plans: &'a mut Plans,
     pub(super) adcs: &'a mut Adcs,
     pub(super) dst: &'a Dst,
     pub(super) now: Cycle,
@@ -185,11 +190,13 @@ impl Packer {
             return Ok(timing::TENSIX_UNIT);
         }
         built(insn)?;
-        let plan = self.plan(on.config, on.thread)?;
+        let plan = on.plans.0.get(on.config, on.thread, Plan::of)?;
+        let src_offset = on.config.read(on.thread, cfg::DEST_TARGET_REG_CFG_PACK_SEC_OFFSET) << 4;
+        let l1_dest = on.config.read(on.thread, cfg::THCON_SEC_REG1_L1_DEST_ADDR).wrapping_add(plan.header);
         // A fourth one is the first one (InputAddressGenerator.md).
         let adc = if insn.ovrd_thread_id() { insn.addr_cnt_context() as usize % 3 } else { on.thread };
         let counters = on.adcs.packer(adc);
-        let input = Input::of(&plan, insn, counters, self.position.y)?;
+        let input = Input::of(plan, insn, counters, self.position.y, src_offset)?;
         let rows = input.rows.iter().flatten();
         if let Some(ready) = rows.map(|row| on.dst.readable(*row)).max().filter(|ready| *ready > on.now) {
             return Err(Stop::NotBefore(ready));
@@ -197,12 +204,12 @@ impl Packer {
         if outside.is_watched() {
             self.read = input.rows.iter().flatten().fold(0, |all, &row| all | Dst::block_of(row));
         }
-        let packed = input.packed(&plan)?;
+        let packed = input.packed(plan)?;
         let (stored, behind) = self.padding(insn, &input, packed);
         let close = insn.last() || insn.flush();
-        let at = self.addresses(&plan, counters);
+        let at = self.addresses(plan, l1_dest, counters);
         let (concat, dst, input) = (insn.concat(), on.dst, &input);
-        let output = Output { plan: &plan, input, dst, packed, stored, behind, at, concat, close };
+        let output = Output { plan, input, dst, packed, stored, behind, at, concat, close };
         if plan.row_starts.is_some() {
             self.write_compressed(&output, outside)?;
         } else {
@@ -216,7 +223,7 @@ impl Packer {
         self.position = self.position.behind(input.count, plan.reads_per_plane);
         let word = u32::from(cfg::ADDR_MOD_PACK_SEC_YSRCINCR.word) + insn.addr_mod();
         on.adcs.advance_packer(adc, on.config.thread_word(on.thread, word));
-        Ok(cycles(&plan, stored))
+        Ok(cycles(plan, stored))
     }
 
     /// How many data of each row are written with `RowPadZero`, and how many zeros follow all rows.
@@ -374,23 +381,12 @@ impl Packer {
         self.generators.seed(seed);
     }
 
-    fn plan(&mut self, config: &Config, thread: usize) -> Result<Plan, Refusal> {
-        match self.plan {
-            Some((generation, of, plan)) if generation == config.generation() && of == thread => Ok(plan),
-            _ => {
-                let plan = Plan::of(config, thread)?;
-                self.plan = Some((config.generation(), thread, plan));
-                Ok(plan)
-            }
-        }
-    }
-
     /// Where a tile goes if its streams need addresses.
-    fn addresses(&self, plan: &Plan, counters: PackerCounters) -> Addresses {
+    fn addresses(&self, plan: &Plan, l1_dest: u32, counters: PackerCounters) -> Addresses {
         // Wormhole's page has units there, of which the last four bits are dropped: the kernel
         // library sets Blackhole's strides in bytes, as others.
         let within = plan.dst.address(counters.dst) % OUTPUT_WINDOW / output::UNIT as u32;
-        let mut addr = plan.l1_dest.wrapping_add(within);
+        let mut addr = l1_dest.wrapping_add(within);
         if plan.adds_offset {
             addr = addr.wrapping_add(self.l1_dest_addr_offset);
         }
@@ -413,6 +409,17 @@ impl Packer {
                 && let Some(row) = *row
             {
                 self.plain_bf16(plan, dst, row, data);
+                continue;
+            }
+            if let Some(wide) = plan.wide
+                && input.width == COLUMNS
+                && stored == COLUMNS
+                && data.is_aligned()
+                && let Some(row) = *row
+            {
+                let (largest, bytes) = wide.pack(&dst.read32(plan.map, row), data.room());
+                self.largest = self.largest.max(largest);
+                data.add(bytes);
                 continue;
             }
             let values = self.row(output, k);

@@ -4,8 +4,10 @@
 //! Blackhole's one packer has. What those pages do not describe is refused.
 
 use super::convert::{Early, Kind, LARGEST_16, Late};
+use super::wide::Wide;
 use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
-use crate::tensix::config::{Config, Refusal};
+use crate::tensix::config::Refusal;
+use crate::tensix::decoded::Reader;
 use crate::tensix::dst::RowMap;
 use tilework_abi::tensix::cfg::{self, Field};
 
@@ -102,7 +104,8 @@ impl Strides {
     }
 }
 
-/// What the configuration says.
+/// What the configuration says, but for what changes from tile to tile: the first row of Dst and
+/// the address in L1.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) map: RowMap,
@@ -121,16 +124,18 @@ pub(super) struct Plan {
     pub(super) accumulate: Option<Accumulate>,
     /// BF16 to BF16 with nothing in between.
     pub(super) is_plain_bf16: bool,
+    /// FP32 in Dst with nothing between the conversions.
+    pub(super) wide: Option<Wide>,
     /// Counts exponents.
     pub(super) counts: bool,
     // Input addresses.
     pub(super) src: Strides,
     pub(super) x_stride: u32,
     pub(super) datum_bytes: u32,
-    pub(super) src_offset: u32,
     // Output addresses, in units of 16 bytes.
     pub(super) dst: Strides,
-    pub(super) l1_dest: u32,
+    /// What is added to the address in L1.
+    pub(super) header: u32,
     /// The output is compressed; starts of rows come first, and are this long.
     pub(super) row_starts: Option<u32>,
     /// Exponents come before data and have an address of their own, and are this long.
@@ -149,32 +154,20 @@ pub(super) struct Plan {
     pub(super) late_by_chance: bool,
 }
 
-/// The configuration as one thread sees it.
-struct Reader<'a> {
-    config: &'a Config,
-    thread: usize,
+fn intermediate(r: &Reader<'_>) -> u32 {
+    if r.has(cfg::ALU_FORMAT_SPEC_REG_DSTACC_OVERRIDE) {
+        r.get(cfg::ALU_FORMAT_SPEC_REG_DSTACC_VAL)
+    } else {
+        r.get(cfg::ALU_FORMAT_SPEC_REG2_DSTACC)
+    }
 }
 
-impl Reader<'_> {
-    fn get(&self, field: Field) -> u32 {
-        self.config.read(self.thread, field)
-    }
-    fn has(&self, field: Field) -> bool {
-        self.get(field) != 0
-    }
-    fn intermediate(&self) -> u32 {
-        if self.has(cfg::ALU_FORMAT_SPEC_REG_DSTACC_OVERRIDE) {
-            self.get(cfg::ALU_FORMAT_SPEC_REG_DSTACC_VAL)
-        } else {
-            self.get(cfg::ALU_FORMAT_SPEC_REG2_DSTACC)
-        }
-    }
-    fn in_format(&self) -> u32 {
-        self.get(cfg::THCON_SEC_REG1_IN_DATA_FORMAT)
-    }
-    fn out_format(&self) -> u32 {
-        self.get(cfg::THCON_SEC_REG1_OUT_DATA_FORMAT)
-    }
+fn in_format(r: &Reader<'_>) -> u32 {
+    r.get(cfg::THCON_SEC_REG1_IN_DATA_FORMAT)
+}
+
+fn out_format(r: &Reader<'_>) -> u32 {
+    r.get(cfg::THCON_SEC_REG1_OUT_DATA_FORMAT)
 }
 
 /// Features of the packer that the documents do not describe.
@@ -200,33 +193,33 @@ const NOT_BUILT: [(Field, u32, &str); 10] = [
 ];
 
 impl Plan {
-    /// Decodes the configuration as `thread` sees it.
-    pub(super) fn of(config: &Config, thread: usize) -> Result<Self, Refusal> {
-        let r = Reader { config, thread };
+    /// Decodes the configuration.
+    pub(super) fn of(r: &Reader<'_>) -> Result<Self, Refusal> {
         if let Some((_, _, what)) = NOT_BUILT.iter().find(|&&(field, value, _)| r.get(field) != value) {
             return Err((UnimplementedFunctionality, what));
         }
-        let (early, kind, late, layout) = formats(&r)?;
-        let (edge, relu, threshold) = (edge(&r, kind)?, relu(&r, kind)?, threshold(&r)?);
+        let (early, kind, late, layout) = formats(r)?;
+        let (edge, relu, threshold) = (edge(r, kind)?, relu(r, kind)?, threshold(r)?);
         let downsample = match r.get(cfg::THCON_SEC_REG1_DOWNSAMPLE_MASK) as u16 {
             0 => 0xFFFF,
             mask => mask,
         };
         let untouched = edge.is_none() && relu == Relu::None && threshold == 0 && downsample == 0xFFFF;
-        let counts = (0..3).any(|thread| config.is_set(thread, cfg::ENABLE_ACC_STATS_ENABLE));
+        let counts = (0..3).any(|thread| r.get_of(thread, cfg::ENABLE_ACC_STATS_ENABLE) != 0);
         let plain = early == Early::Bf16Rounded && late == Late::High { flush: false } && !layout.is_block();
+        let by_chance = r.has(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN);
+        let wide = if untouched && !counts && !by_chance { Wide::of(early, late, layout) } else { None };
         let header = u32::from(!r.has(cfg::THCON_SEC_REG1_SUB_L1_TILE_HEADER_SIZE));
         let strides = |base, xy: Field, zw: [Field; 2]| Strides {
             base: r.get(base),
             by: [r.get(xy), r.get(zw[0]), r.get(zw[1])],
         };
-        let map = RowMap::of(config);
-        let early_by_chance = r.has(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN);
-        let accumulate = accumulate(&r)?;
-        let row_starts = row_starts(&r, layout, accumulate)?;
+        let map = RowMap::read(|field| r.has(field));
+        let accumulate = accumulate(r)?;
+        let row_starts = row_starts(r, layout, accumulate)?;
         Ok(Self {
             map,
-            can_stride: config.global(cfg::DEST_ACCESS_CFG_SWIZZLE_32B) != 0,
+            can_stride: r.has(cfg::DEST_ACCESS_CFG_SWIZZLE_32B),
             early,
             kind,
             edge,
@@ -237,6 +230,7 @@ impl Plan {
             layout,
             accumulate,
             is_plain_bf16: plain && untouched && !counts,
+            wide,
             counts,
             src: strides(
                 cfg::PCK0_ADDR_BASE_REG_0_BASE,
@@ -244,24 +238,23 @@ impl Plan {
                 [cfg::PCK0_ADDR_CTRL_ZW_REG_0_ZSTRIDE, cfg::PCK0_ADDR_CTRL_ZW_REG_0_WSTRIDE],
             ),
             x_stride: r.get(cfg::PCK0_ADDR_CTRL_XY_REG_0_XSTRIDE) & 0xF,
-            datum_bytes: [4, 2, 1, 1][(r.in_format() & 3) as usize],
-            src_offset: r.get(cfg::DEST_TARGET_REG_CFG_PACK_SEC_OFFSET) << 4,
+            datum_bytes: [4, 2, 1, 1][(in_format(r) & 3) as usize],
             dst: strides(
                 cfg::PCK0_ADDR_BASE_REG_1_BASE,
                 cfg::PCK0_ADDR_CTRL_XY_REG_1_YSTRIDE,
                 [cfg::PCK0_ADDR_CTRL_ZW_REG_1_ZSTRIDE, cfg::PCK0_ADDR_CTRL_ZW_REG_1_WSTRIDE],
             ),
-            l1_dest: r.get(cfg::THCON_SEC_REG1_L1_DEST_ADDR).wrapping_add(header),
+            header,
             row_starts,
             // FP8 and INT8, too, which have no exponents of their own.
-            exponent_section: (r.out_format() & 2 != 0).then(|| r.get(cfg::THCON_SEC_REG1_EXP_SECTION_SIZE)),
+            exponent_section: (out_format(r) & 2 != 0).then(|| r.get(cfg::THCON_SEC_REG1_EXP_SECTION_SIZE)),
             adds_offset: r.has(cfg::THCON_SEC_REG1_ADD_L1_DEST_ADDR_OFFSET),
             limit: r.get(cfg::THCON_SEC_REG9_PACK_0_2_LIMIT_ADDRESS) * 2 + 1,
             fifo: r.get(cfg::THCON_SEC_REG9_PACK_0_2_FIFO_SIZE) * 2,
             reads_per_plane: r.get(cfg::PACK_COUNTERS_SEC_PACK_READS_PER_XY_PLANE),
             limits_last: r.has(cfg::THCON_SEC_REG1_AUTO_SET_LAST_PACR_INTF_SEL),
             counts_header: r.has(cfg::THCON_SEC_REG1_ADD_TILE_HEADER_SIZE),
-            early_by_chance,
+            early_by_chance: by_chance,
             late_by_chance: layout.is_block() && r.has(cfg::ALU_ROUNDING_MODE_PACKER_SRND_EN),
         })
     }
@@ -280,9 +273,9 @@ fn early(r: &Reader<'_>) -> Result<Early, Refusal> {
     let raw = r.has(cfg::PCK_DEST_RD_CTRL_READ_INT8);
     let unsigned = r.has(cfg::PCK_DEST_RD_CTRL_READ_UNSIGNED);
     let round_10 = r.has(cfg::PCK_DEST_RD_CTRL_ROUND_10B_MANT);
-    let keeps_10 = round_10 && r.out_format() == code::FP16;
+    let keeps_10 = round_10 && out_format(r) == code::FP16;
     let wide = r.has(cfg::PCK_DEST_RD_CTRL_READ_32B_DATA);
-    let what = match (wide, r.intermediate()) {
+    let what = match (wide, intermediate(r)) {
         (true, code::INT32) => Early::Bits32,
         (true, code::FP32) if raw || !round_10 => Early::Bits32,
         (true, code::TF32) if raw => Early::Bits32,
@@ -324,7 +317,7 @@ fn descale(r: &Reader<'_>) -> Result<u32, Refusal> {
 
 /// What the late conversion takes the data for, and bits of mantissa.
 fn input(r: &Reader<'_>, early: Early) -> Result<(Kind, u32), Refusal> {
-    let (kind, mantissa) = match r.in_format() {
+    let (kind, mantissa) = match in_format(r) {
         code::FP32 => (Kind::Wide, 23),
         code::TF32 => (Kind::Wide, 10),
         // For the sake of FP16, BF16 may have three bits more.
@@ -348,7 +341,7 @@ fn input(r: &Reader<'_>, early: Early) -> Result<(Kind, u32), Refusal> {
 
 /// The late conversion.
 fn late(r: &Reader<'_>, kind: Kind, mantissa: u32) -> Result<(Late, Layout), Refusal> {
-    let to = r.out_format();
+    let to = out_format(r);
     if to == code::FP8 && r.has(cfg::THCON_SEC_REG1_PAC_LF8_4B_EXP) {
         return Err((UnimplementedFunctionality, "FP8 with four bits of exponent, which is not documented"));
     }
@@ -403,7 +396,7 @@ fn threshold(r: &Reader<'_>) -> Result<u32, Refusal> {
     if !r.has(cfg::THCON_SEC_REG1_EXP_THRESHOLD_EN) {
         return Ok(0);
     }
-    Ok(match r.in_format() {
+    Ok(match in_format(r) {
         code::INT32 | code::INT16 | code::INT8 => 0,
         _ => r.get(cfg::THCON_SEC_REG1_EXP_THRESHOLD),
     })
@@ -411,7 +404,7 @@ fn threshold(r: &Reader<'_>) -> Result<u32, Refusal> {
 
 /// `None`: all data stay.
 fn edge(r: &Reader<'_>, kind: Kind) -> Result<Option<Edge>, Refusal> {
-    let word = |field: Field| r.config.get(r.thread, field.word.into());
+    let word = |field: Field| r.word(field.word.into());
     let masks = [0, 1, 2, 3].map(|i| r.get(cfg::PCK_EDGE_OFFSET_SEC_MASK.copy(i)) as u16);
     let rows = [
         word(cfg::TILE_ROW_SET_MAPPING_0_ROW_SET_MAPPING_0)?,
@@ -452,7 +445,7 @@ fn accumulate(r: &Reader<'_>) -> Result<Option<Accumulate>, Refusal> {
     if !r.has(cfg::THCON_SEC_REG1_PACK_L1_ACC) {
         return Ok(None);
     }
-    match r.out_format() {
+    match out_format(r) {
         code::FP32 => Ok(Some(Accumulate::Fp32)),
         code::BF16 => Ok(Some(Accumulate::Bf16)),
         code::INT32 => Ok(Some(Accumulate::Int32)),
