@@ -36,10 +36,23 @@ impl Awaits {
 
     /// Conditions of `thread` in front end `front`; `drained` says whether nothing is in flight.
     /// Those that nobody waits for are not looked at.
-    #[inline]
+    #[inline(always)]
     pub(super) fn seen(self, thread: usize, front: &super::frontend::FrontEnd, drained: impl FnOnce() -> bool) -> Self {
         let shift = OF_THREAD * thread as u32;
-        let wanted = self.0 >> shift;
+        let wanted = (self.0 >> shift) & ((1 << OF_THREAD) - 1);
+        if wanted == 0 {
+            return Self::NOTHING;
+        }
+        if wanted == ROOM {
+            // What a core waits for that pushes faster than its thread takes.
+            return Self(u16::from(front.has_room()) << shift);
+        }
+        Self(Self::seen_of(wanted, front, drained) << shift)
+    }
+
+    /// Those of `wanted` that front end `front` has.
+    #[cold]
+    fn seen_of(wanted: u16, front: &super::frontend::FrontEnd, drained: impl FnOnce() -> bool) -> u16 {
         let mut seen = 0;
         if wanted & ROOM != 0 && front.has_room() {
             seen |= ROOM;
@@ -53,7 +66,7 @@ impl Awaits {
         if wanted & DRAINED != 0 && drained() {
             seen |= DRAINED;
         }
-        Self(seen << shift)
+        seen
     }
 
     pub(crate) fn is_empty(self) -> bool {

@@ -76,7 +76,7 @@ impl Bench {
         let mut passed = Vec::new();
         while self.t.next() < until {
             let (at, before) = (self.t.next(), self.t.instructions());
-            match self.t.step(&mut self.out) {
+            match self.t.run(at + 1, &mut self.out) {
                 Ok(()) => {}
                 Err(Hold::Wake) => panic!("nobody sleeps"),
                 Err(Hold::Fault(fault)) => return Err(fault),

@@ -203,7 +203,8 @@ impl Coprocessor {
         if at <= self.first {
             self.first = at;
         } else if before == self.first {
-            self.first = self.next.iter().fold(NEVER, |first, &at| first.min(at));
+            let [a, b, c, d, e, f, g] = self.next;
+            self.first = a.min(b).min(c.min(d)).min(e.min(f).min(g));
         }
     }
 
@@ -333,16 +334,27 @@ impl Coprocessor {
         t.front.is_empty() && t.retry.is_none() && !unpacks()
     }
 
-    /// Steps the first agent of the next cycle.
+    /// Does the steps that are due before `end`, until one of them changes something for which a core
+    /// may be waiting, or has a side effect in the tile.
     ///
     /// # Errors
-    /// [`Hold`]; nothing has changed.
-    pub(super) fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
-        let now = self.next();
-        if now == NEVER {
-            return Ok(());
+    /// [`Hold`]; the step that was due then has changed nothing.
+    pub(super) fn run(&mut self, end: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
+        while self.first < end {
+            let now = self.first;
+            self.last = now;
+            outside.begins(now);
+            self.step(now, outside)?;
+            if self.changed.is_some() || outside.has_side_effects() {
+                break;
+            }
         }
-        self.last = now;
+        Ok(())
+    }
+
+    /// Steps the first agent of cycle `now`.
+    #[inline(always)]
+    fn step(&mut self, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
         if self.next[VECTOR] == now {
             let next = self.step_vector(now)?;
             if outside.is_watched() {
@@ -353,15 +365,14 @@ impl Coprocessor {
             return Ok(());
         }
         let Some(agent) = self.next.iter().position(|&at| at == now) else { return Ok(()) };
-        if agent == MOVER {
-            let next = self.step_mover(now, outside)?;
-            self.set_next(MOVER, next);
+        let next = if agent == MOVER {
+            self.step_mover(now, outside)?
         } else if agent >= FIRST_UNPACKER {
-            let next = self.step_unpacker(agent - FIRST_UNPACKER, now, outside)?;
-            self.set_next(agent, next);
+            self.step_unpacker(agent - FIRST_UNPACKER, now, outside)?
         } else {
-            self.step_thread(agent - 1, now, outside)?;
-        }
+            self.step_thread(agent - 1, now, outside)?
+        };
+        self.set_next(agent, next);
         Ok(())
     }
 
@@ -409,7 +420,9 @@ impl Coprocessor {
         }
     }
 
-    fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
+    /// One cycle of a thread; returns when to look again.
+    #[inline(always)]
+    fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
         let before = self.observe(thread);
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
@@ -422,20 +435,22 @@ impl Coprocessor {
                 outside.executes(now, thread, insn.word(), &origin);
             }
         }
-        let next = if passed || advanced { now + 1 } else { later };
-        let next = next.min(t.front.next_arrival(now).unwrap_or(NEVER));
-        self.set_next(1 + thread, next);
+        // What has come in this cycle moves in the next one at the earliest.
+        let next = match passed || advanced {
+            true => now + 1,
+            false => later.min(t.front.next_arrival(now).unwrap_or(NEVER)),
+        };
         if !self.awaited.is_empty() {
             self.unblock_for(self.observe(thread).difference(before), now + 1);
             if passed && self.threads[thread].tracking.take_waiting() {
                 self.unblock(now + 1);
             }
         }
-        Ok(())
+        Ok(next)
     }
 
     /// What blocked cores wait for and thread `thread` now has.
-    #[inline]
+    #[inline(always)]
     fn observe(&self, thread: usize) -> Awaits {
         if self.awaited.is_empty() {
             return Awaits::NOTHING;
@@ -443,29 +458,34 @@ impl Coprocessor {
         self.awaited.seen(thread, &self.threads[thread].front, || self.is_drained(thread))
     }
 
+    /// Looks at the latched wait of thread `thread`; returns when to look again if nothing moves.
+    #[inline(never)]
+    fn look_at_latched(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
+        let Some(latched) = self.threads[thread].latched else { return Ok(NEVER) };
+        if latched.released <= now {
+            self.threads[thread].latched = None;
+            return Ok(NEVER);
+        }
+        if latched.released != NEVER || latched.since >= now {
+            return Ok(latched.released.min(latched.since + 1).max(now + 1));
+        }
+        Ok(match self.verdict(thread, now, &latched, outside)? {
+            Verdict::Met => {
+                // One cycle passes between the condition and the end of the block.
+                self.threads[thread].latched = Some(Latched { released: now + 1, ..latched });
+                now + 1
+            }
+            Verdict::NotBefore(at) => at,
+        })
+    }
+
     /// Does what the wait gate does in one cycle: whether an instruction passed, and when to look
     /// again if nothing moves.
+    #[inline(always)]
     fn gate(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<(bool, Cycle), Hold> {
         let mut later = NEVER;
-        let mut forget = false;
-        if let Some(latched) = self.threads[thread].latched {
-            if latched.released <= now {
-                forget = true;
-            } else if latched.released == NEVER && latched.since < now {
-                match self.verdict(thread, now, &latched, outside)? {
-                    Verdict::Met => {
-                        // One cycle passes between the condition and the end of the block.
-                        self.threads[thread].latched = Some(Latched { released: now + 1, ..latched });
-                        later = now + 1;
-                    }
-                    Verdict::NotBefore(at) => later = at,
-                }
-            } else {
-                later = latched.released.min(latched.since + 1).max(now + 1);
-            }
-        }
-        if forget {
-            self.threads[thread].latched = None;
+        if self.threads[thread].latched.is_some() {
+            later = self.look_at_latched(thread, now, outside)?;
         }
         let t = &self.threads[thread];
         let Some(head) = t.front.head() else { return Ok((false, later)) };

@@ -119,13 +119,13 @@ impl Tensix {
         Some(self.coprocessor.executed.as_ref()?.counts())
     }
 
-    /// Does one step of cycle [`Tensix::next`]. Several may be due in one cycle; all cores have
-    /// come to its end before.
+    /// Does what is due before `end`, until something has a side effect outside the coprocessor:
+    /// [`Tensix::has_changed`], [`Outside::has_side_effects`]. All cores have come to `end`.
     ///
     /// # Errors
-    /// [`Hold`]; nothing has changed.
-    pub(crate) fn step(&mut self, outside: &mut impl Outside) -> Result<(), Hold> {
-        self.coprocessor.step(outside)
+    /// [`Hold`]; the step that was due then has changed nothing.
+    pub(crate) fn run(&mut self, end: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
+        self.coprocessor.run(end, outside)
     }
 
     /// Something for which [`Outside::sleep_on`] was called changes at cycle `at`.

@@ -370,12 +370,6 @@ impl Tile {
         addr < map::L1_SIZE && !self.shared.fabric.watches(core, addr)
     }
 
-    /// The cycle of the running core that is first.
-    #[inline]
-    fn first_core(&self) -> Option<Cycle> {
-        self.turn().map(|turn| turn.now)
-    }
-
     fn set_activity(&mut self, i: usize, activity: Activity) {
         self.slots[i].activity = activity;
         let running = CoreSet::from(activity == Activity::Running);
@@ -696,32 +690,22 @@ impl Tile {
     #[inline]
     fn advance(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         loop {
-            let until = out.horizon(until);
             let event = self.queue.next();
-            let turn = self.turn();
-            let now = turn.as_ref().map_or(NEVER, |turn| turn.now);
-            let coprocessor = self.shared.tensix.next();
-            if event < until && event <= now.min(coprocessor) {
-                let Some(waiting) = self.queue.peek() else { return Ok(()) };
-                let sleepers = self.sleepers_on_event(waiting);
-                if sleepers != 0 {
-                    self.wake_for_event(sleepers, event);
-                    continue;
-                }
-                if let Some((at, due)) = self.queue.pop_before(until) {
-                    self.apply(at, due, out)?;
-                }
-            } else if now < until
-                && now <= coprocessor
-                && let Some(turn) = turn
-            {
-                if self.run_cores(turn, until.min(event), out)? && until <= event.min(self.shared.tensix.next()) {
-                    return Ok(());
-                }
-            } else if coprocessor < until {
-                self.step_coprocessor(until.min(event).min(now))?;
-            } else {
+            if !self.run_agents(until.min(event), out)? {
+                continue;
+            }
+            let until = out.horizon(until);
+            if event >= until {
                 return Ok(());
+            }
+            let Some(waiting) = self.queue.peek() else { return Ok(()) };
+            let sleepers = self.sleepers_on_event(waiting);
+            if sleepers != 0 {
+                self.wake_for_event(sleepers, event);
+                continue;
+            }
+            if let Some((at, due)) = self.queue.pop_before(until) {
+                self.apply(at, due, out)?;
             }
         }
     }

@@ -13,20 +13,15 @@ use tilework_abi::tensix::Processor;
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
-    /// Steps the coprocessor before the cycle `end`, until it has a side effect outside itself. No
-    /// core and no event is due before `end`.
-    pub(super) fn step_coprocessor(&mut self, end: Cycle) -> Result<(), Fault> {
+    /// Steps the coprocessor before the cycle `end`, until it has a side effect outside itself; true
+    /// when it has had none. No core and no event is due before `end`.
+    pub(super) fn step_coprocessor(&mut self, end: Cycle) -> Result<bool, Fault> {
         let (tensix, mut outside) = self.shared.coprocessor(Ports::all(&mut self.ports));
-        let mut at;
-        let result = loop {
-            at = tensix.next();
-            outside.fabric.step = at;
-            let result = tensix.step(&mut outside);
-            let side_effects = tensix.has_changed() || outside.fabric.has_side_effects();
-            if result.is_err() || tensix.next() >= end || side_effects {
-                break result;
-            }
-        };
+        let result = tensix.run(end, &mut outside);
+        if result.is_ok() && !self.has_side_effects() {
+            return Ok(true);
+        }
+        let at = self.shared.tensix.last_step();
         if let Some(value) = self.shared.fabric.pc_buf_override.take() {
             self.shared.tensix.set_pc_buf_override(value, at + 1);
         }
@@ -39,11 +34,19 @@ impl Tile {
             }
             Err(Hold::Fault(fault)) => return Err(fault.at_tile(self.xy).at_cycle(at)),
         }
-        Ok(())
+        Ok(false)
     }
 }
 
 impl Outside for Reach<'_> {
+    #[inline]
+    fn begins(&mut self, at: Cycle) {
+        self.fabric.step = at;
+    }
+    #[inline]
+    fn has_side_effects(&self) -> bool {
+        self.fabric.has_side_effects()
+    }
     fn must_wake(&mut self, addr: u32, len: u32) -> bool {
         let sleepers = mask_out(self.fabric.sleepers_on(u64::from(addr), len), COPROCESSOR);
         self.fabric.wake |= sleepers;

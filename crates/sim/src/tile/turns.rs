@@ -6,7 +6,7 @@
 use super::access::Shared;
 use super::bus::TileBus;
 use super::port::{Port, Ports};
-use super::{Activity, Tile};
+use super::{Activity, Tile, members};
 use crate::noc::Outbox;
 use crate::probe::What;
 use crate::tensix::Awaits;
@@ -27,59 +27,98 @@ pub(super) struct Turn {
     horizon: Cycle,
 }
 
+/// The place of core `i`, which is at cycle `now`, in the order of turns. Cycle and index are one
+/// number.
+#[inline]
+const fn place(now: Cycle, i: usize) -> Cycle {
+    now << INDEX_BITS | i as Cycle
+}
+
+/// The places of the running cores, in ascending order; behind them [`NEVER`].
+struct Order([Cycle; 5]);
+
+// Both ways of changing it do without branches, of which one would be mispredicted in most turns.
+impl Order {
+    /// Adds a core.
+    #[inline]
+    fn put(&mut self, mut place: Cycle) {
+        for slot in &mut self.0 {
+            (*slot, place) = ((*slot).min(place), (*slot).max(place));
+        }
+    }
+
+    /// The first core comes to another place.
+    #[inline]
+    fn replace_first(&mut self, mut place: Cycle) {
+        for i in 1..self.0.len() {
+            let next = self.0[i];
+            self.0[i - 1] = next.min(place);
+            place = next.max(place);
+        }
+        self.0[self.0.len() - 1] = place;
+    }
+
+    /// The next turn; [`NEVER`] if no core runs. The coprocessor is at cycle `coprocessor`.
+    #[inline]
+    fn turn(&self, coprocessor: Cycle) -> Turn {
+        let [first, second, ..] = self.0;
+        let index = |place: Cycle| (place & ((1 << INDEX_BITS) - 1)) as usize;
+        let core = index(first);
+        // In the same cycle the lower index goes first.
+        let others = if second == NEVER { NEVER } else { (second >> INDEX_BITS) + Cycle::from(index(second) > core) };
+        let now = if first == NEVER { NEVER } else { first >> INDEX_BITS };
+        // The coprocessor is the last agent of a cycle.
+        Turn { core, now, horizon: others.min(coprocessor.saturating_add(1)) }
+    }
+}
+
 impl Tile {
     /// The next turn, if a core runs.
-    #[inline]
     pub(super) fn turn(&self) -> Option<Turn> {
-        let (core, now, others) = match self.running {
-            0 => return None,
-            // One bit: counting bits takes many instructions on the least x86-64.
-            one if one & (one - 1) == 0 => {
-                let core = one.trailing_zeros() as usize;
-                (core, self.slots[core].core.now, NEVER)
-            }
-            _ => self.first_of_several(),
-        };
-        // The coprocessor is the last agent of a cycle.
-        let horizon = others.min(self.shared.tensix.next().saturating_add(1));
-        (now != NEVER).then_some(Turn { core, now, horizon })
+        let turn = self.order().turn(self.shared.tensix.next());
+        (turn.now != NEVER).then_some(turn)
     }
 
-    /// The running core with the smallest (cycle, index), its cycle, and the cycle from which
-    /// others come before it.
-    ///
-    /// Without branches, of which one would be mispredicted in most turns: cycle and index are one
-    /// number, and a core that does not run has the largest.
+    /// The cycle of the running core that is first.
     #[inline]
-    fn first_of_several(&self) -> (usize, Cycle, Cycle) {
-        let (mut first, mut second) = (NEVER, NEVER);
-        for (i, slot) in self.slots.iter().enumerate() {
-            let place = slot.core.now << INDEX_BITS | i as Cycle;
-            let place = if self.running >> i & 1 != 0 { place } else { NEVER };
-            second = second.min(first.max(place));
-            first = first.min(place);
-        }
-        let index = |place: Cycle| (place & ((1 << INDEX_BITS) - 1)) as usize;
-        let (core, other) = (index(first), index(second));
-        // In the same cycle the lower index goes first.
-        let others = if second == NEVER { NEVER } else { (second >> INDEX_BITS) + Cycle::from(other > core) };
-        (core, self.slots.get(core).map_or(NEVER, |slot| slot.core.now), others)
+    pub(super) fn first_core(&self) -> Option<Cycle> {
+        members(self.running).map(|i| self.slots[i].core.now).min().filter(|&now| now != NEVER)
     }
 
-    /// Runs the cores until one of them has a side effect that others must handle; true when
-    /// instead all have come to `until`, or to where a departure ends the window.
+    /// The running cores in their order.
+    #[inline]
+    fn order(&self) -> Order {
+        let mut order = Order([NEVER; 5]);
+        for i in members(self.running) {
+            order.put(place(self.slots[i].core.now, i));
+        }
+        order
+    }
+
+    /// Runs cores and coprocessor until one of them has a side effect that others must handle; true
+    /// when instead all have come to `until`, or to where a departure ends the window.
     ///
-    /// No event is due before `until`.
-    pub(super) fn run_cores(&mut self, first: Turn, until: Cycle, out: &mut Outbox) -> Result<bool, Fault> {
-        let mut turn = first;
-        while self.run_core(&turn, out.horizon(until), Some(&mut *out))? {
-            match self.turn() {
-                Some(next) if next.now >= out.horizon(until) => return Ok(true),
-                Some(next) if next.now <= self.shared.tensix.next() => turn = next,
-                _ => break,
+    /// No event is due before `until`. Without a side effect nothing changes which cores run, so
+    /// that their order is kept from turn to turn.
+    pub(super) fn run_agents(&mut self, until: Cycle, out: &mut Outbox) -> Result<bool, Fault> {
+        let mut order = self.order();
+        loop {
+            let limit = out.horizon(until);
+            let coprocessor = self.shared.tensix.next();
+            let turn = order.turn(coprocessor);
+            let goes_on = if turn.now < limit && turn.now <= coprocessor {
+                let goes_on = self.run_core(&turn, limit, Some(&mut *out))?;
+                order.replace_first(place(self.slots[turn.core].core.now, turn.core));
+                goes_on
+            } else if coprocessor < limit {
+                self.step_coprocessor(limit.min(turn.now))?
+            } else {
+                return Ok(true);
+            };
+            if !goes_on {
+                return Ok(false);
             }
         }
-        Ok(false)
     }
 
     /// Runs a core until `limit` or until another must go first; without an outbox, until it would

@@ -6,6 +6,16 @@ use crate::{Cycle, Fault};
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
 pub(crate) trait Outside {
+    /// The steps that follow are of cycle `at`.
+    #[inline]
+    fn begins(&mut self, at: Cycle) {
+        let _ = at;
+    }
+    /// Whether a step has had a side effect that the tile has to handle before the next one.
+    #[inline]
+    fn has_side_effects(&self) -> bool {
+        false
+    }
     /// Asks which cores sleep on something that a write of `len` bytes at `addr` would change.
     /// `true`: there are some, the tile wakes them, and the coprocessor must not change anything
     /// before it is stepped again.
