@@ -53,11 +53,12 @@ impl RaceObserver {
         let tells =
             |found: &Conflict| words.has(found.addr as u32 & !3) && found.earlier.stamp.part != core.stores.part;
         let conflict = conflict.filter(|(found, _)| !tells(found));
-        // What a store was told for once holds for what follows.
+        // What stores were told for once holds for what follows: for all that the request sends.
         if let Some((found, _)) = &conflict
             && found.earlier.stamp.part == core.stores.part
         {
-            core.arrived = core.arrived.max(found.earlier.stamp.count);
+            let sent = l1.last_of(at, len, core.stores.part);
+            core.arrived = core.arrived.max(found.earlier.stamp.count).max(sent);
         }
         let place = Where { space: Space::L1, tile: *xy, bytes: len };
         let op = Op { moment, access, from: Some((tile, n)), arrivals: stamps.arrivals };

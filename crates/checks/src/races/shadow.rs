@@ -336,6 +336,13 @@ impl Shadow {
         self.line(addr).last_write((addr % LINE / WORD) as usize)
     }
 
+    /// The last count of `part` among the last writes of `len` bytes at `addr`.
+    pub(super) fn last_of(&mut self, addr: u64, len: u64, part: Part) -> u32 {
+        let words = (addr / WORD * WORD..addr.saturating_add(len)).step_by(WORD as usize);
+        let writes = words.map(|word| self.last_write(word).stamp);
+        writes.filter(|stamp| stamp.part == part).map(|stamp| stamp.count).max().unwrap_or(0)
+    }
+
     /// Whether words of the line at `addr` may last have been written by `part`.
     pub(super) fn may_be_of(&mut self, addr: u64, part: Part) -> bool {
         let line = self.line(addr);
