@@ -63,9 +63,27 @@ fn looking_changes_neither_cycles_nor_bytes() {
     let programs = programs();
     assert!(programs.len() > 12, "{programs:?}");
     for (name, inputs) in &programs {
-        let plain = report(name, inputs, &[]);
-        let looked = report(name, inputs, &["--trace", &file("run.pftrace"), "--html", &file("run.html")]);
-        assert_eq!(looked, plain, "{name}");
+        let mut plain = report(name, inputs, &["--checks", "off"]);
+        let usual = report(name, inputs, &[]);
+        let [trace, html, bundle, coverage] = ["run.pftrace", "run.html", "run.zip", "run.cov"].map(file);
+        let mut everything = vec!["--checks", "races,suspicious", "--trace", &trace, "--html", &html];
+        everything.extend(["--bundle", &bundle, "--coverage", &coverage]);
+        let looked = report(name, inputs, &everything);
+        assert!(looked["checks"]["races"] == true && usual["checks"]["level"] == "warn", "{name}: {looked:#}");
+        assert!([&trace, &html, &coverage].iter().all(|file| Path::new(file).is_file()), "{name}");
+        // What is looked for, what was found, and that it is kept, is all that may differ.
+        let [mut usual, mut looked] = [usual, looked];
+        for report in [&mut plain, &mut usual, &mut looked] {
+            let fields = report.as_object_mut().unwrap();
+            fields.remove("checks");
+            fields.remove("bundle");
+        }
+        assert_eq!(looked, usual, "{name}");
+        // Without observers tiles speculate, and the sum of instructions is that of other moments.
+        for report in [&mut plain, &mut usual] {
+            report.as_object_mut().unwrap().remove("instructions");
+        }
+        assert_eq!(usual, plain, "{name}");
         let program = example(name).display().to_string();
         let mut args = vec!["profile", &program, "--report", "json"];
         args.extend(inputs.iter().map(String::as_str));
