@@ -1,7 +1,8 @@
 //! `cargo xtask bench looking`: what it costs to look into a run of a kernel program.
 //!
-//! The command itself runs each program in each way in turn, on one thread; the medians of the
-//! times that its reports give are compared, as the table in `docs/benchmarks.md` has them.
+//! The command itself runs each kernel program of `examples` in each way in turn, on one thread;
+//! the medians of the times that its reports give are compared, as the table in
+//! `docs/benchmarks.md` has them. What is over its bound is printed in bold, and counted.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -21,15 +22,17 @@ const WAYS: [(&str, &[&str], f64); 4] = [
     ("`--trace`", &["--checks", "off", "--trace"], 2.0),
 ];
 
-/// Example programs, and what they show.
-const PROGRAMS: [(&str, &str); 4] = [
-    ("increment", "`increment`, 1 Mi words on 118 workers: cores that load and store"),
-    ("functions", "`functions`: the coprocessor works"),
-    ("topk", "`topk`"),
-    ("matmul", "`matmul`, 128 x 128"),
+/// The program that gets a large input, because its own is over at once.
+const LARGE: &str = "increment";
+
+/// What the table says of some programs beside their names.
+const TITLES: [(&str, &str); 3] = [
+    (LARGE, ", 1 Mi words on 118 workers: cores that load and store"),
+    ("functions", ": the coprocessor works"),
+    ("matmul", ", 128 x 128"),
 ];
 
-/// Words of the input of `increment`.
+/// Words of the large input.
 const WORDS: u32 = 1 << 20;
 
 /// Prints the table.
@@ -43,8 +46,9 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     write_words(&big)?;
     let heads: Vec<String> = WAYS.iter().map(|(name, _, most)| format!("{name}, at most {most}")).collect();
     println!("| program | {} |\n|---|{}", heads.join(" | "), "---:|".repeat(WAYS.len()));
-    for (name, title) in PROGRAMS {
-        let inputs = inputs(root, name, &big);
+    let mut over = 0;
+    for name in programs(root)? {
+        let inputs = inputs(root, &name, &big)?;
         let mut times = [const { Vec::new() }; WAYS.len()];
         for _ in 0..ROUNDS {
             for ((_, options, _), times) in WAYS.iter().zip(&mut times) {
@@ -61,13 +65,32 @@ pub(crate) fn run(root: &Path) -> Result<()> {
             times.sort_by(f64::total_cmp);
             times[ROUNDS / 2]
         });
-        let mut row = format!("| {title} | {:.1} |", medians[0] * 1e3);
-        for median in &medians[1..] {
-            write!(row, " {:.1} ({:.1} times) |", median * 1e3, median / medians[0])?;
+        let title = TITLES.iter().find(|(of, _)| *of == name).map_or("", |(_, title)| title);
+        let mut row = format!("| `{name}`{title} | {:.1} |", medians[0] * 1e3);
+        for (median, (_, _, most)) in medians.iter().zip(WAYS).skip(1) {
+            let times = median / medians[0];
+            let mark = if times > most { "**" } else { "" };
+            over += usize::from(times > most);
+            write!(row, " {:.1} ({mark}{times:.2}{mark}) |", median * 1e3)?;
         }
         println!("{row}");
     }
+    println!("\n{over} over their bounds");
     Ok(())
+}
+
+/// The kernel programs among the examples, in the order of their names.
+fn programs(root: &Path) -> Result<Vec<String>> {
+    let folders = std::fs::read_dir(root.join("examples")).context("the examples cannot be read")?;
+    let mut names = Vec::new();
+    for folder in folders {
+        let folder = folder?;
+        if folder.path().join("program.toml").is_file() {
+            names.push(folder.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Builds the command for release.
@@ -80,15 +103,17 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(root.join(target).join("release").join(format!("tilework{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// The arrays of an example: those beside it, or the large one.
-fn inputs(root: &Path, name: &str, big: &Path) -> Vec<String> {
+/// The arrays of an example: those beside it that are named as its buffers, or the large one.
+fn inputs(root: &Path, name: &str, big: &Path) -> Result<Vec<String>> {
     let folder = root.join("examples").join(name);
-    let known = ["x", "a", "b"].map(|array| (array, folder.join(format!("{array}.npy"))));
-    let of = |(array, file): &(&str, PathBuf)| ["--input".to_owned(), format!("{array}={}", file.display())];
-    match name {
-        "increment" => of(&("x", big.to_owned())).into(),
-        _ => known.iter().filter(|(_, file)| file.exists()).flat_map(of).collect(),
+    let of = |array: &str, file: &Path| ["--input".to_owned(), format!("{array}={}", file.display())];
+    if name == LARGE {
+        return Ok(of("x", big).into());
     }
+    let program: toml::Table = std::fs::read_to_string(folder.join("program.toml"))?.parse()?;
+    let buffers = program.get("buffers").and_then(toml::Value::as_table).context("a program without buffers")?;
+    let files = buffers.keys().map(|buffer| (buffer, folder.join(format!("{buffer}.npy"))));
+    Ok(files.filter(|(_, file)| file.exists()).flat_map(|(buffer, file)| of(buffer, &file)).collect())
 }
 
 /// Writes an array of 32-bit words in NumPy's format, version 1.0 (`numpy.lib.format`).
