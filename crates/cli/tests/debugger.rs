@@ -308,6 +308,8 @@ fn the_run_of_a_bundle_is_repeated_under_the_debugger() {
     let told = std::mem::take(&mut gdb.printed);
     assert!(stop.starts_with('T') && told.contains("deadlock at cycle"), "{stop} {told}");
     assert!(gdb.monitor("waiting").contains("tile 1-2 BRISC"), "{}", gdb.printed);
+    // Its run has found it without being asked, and was not stopped by it.
+    assert!(gdb.monitor("findings").contains("l1-unwritten-read: reads 4 bytes"));
     let hung = cycle(&mut gdb);
     // Back to before it hung, and on to the same end.
     go(&mut gdb, hung - 200, "bc");

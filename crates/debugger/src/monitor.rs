@@ -142,7 +142,7 @@ fn checkpoints(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
 
 fn findings(machine: &mut Machine, _: &[&str]) -> Result<String, String> {
     let Some(found) = machine.all_found() else {
-        let how = "run with --checks warn, error or races; a replay has the options of its bundle's run";
+        let how = "run with --checks warn, error or races; a replay looks for what its bundle's run looked for";
         return Ok(format!("nothing is looked for: {how}\n"));
     };
     let mut text = String::new();

@@ -31,7 +31,7 @@ use clap::{Args, FromArgMatches};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tilework_abi::board::BoardSpec;
-use tilework_checks::Word;
+use tilework_checks::{Level, Word};
 
 /// The form of bundles. It changes when older ones cannot be read any more.
 const FORM: u32 = 1;
@@ -108,6 +108,11 @@ impl Options {
             allow: own.checks.allow.iter().map(ToString::to_string).collect(),
             ..Self::default()
         }
+    }
+
+    /// Whether the first error among the findings ends the run.
+    fn ends_at_findings(&self) -> bool {
+        self.checks.iter().any(|word| Word::parse(word) == Ok(Word::Level(Level::Error)))
     }
 
     /// Those of a run, on a board of this name.

@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files::{self, shown};
 use crate::interrupt;
 use crate::program::firmware::Folder;
-use crate::program::gdb;
+use crate::program::gdb::{self, Unasked};
 use crate::program::run::{Job, document};
 use crate::program::source::Source;
 use crate::progress::Progress;
@@ -155,8 +155,10 @@ fn once(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugg
     }
     let mut differences = Vec::new();
     let (mut then, mut now) = (essence(&bundle.report), essence(&report));
-    if debugger.is_some() {
-        // A user may have gone on behind a finding that ended the run.
+    let ends_early = bundle.manifest.options.ends_at_findings() || then["error"]["class"] == "fault";
+    if debugger.is_some() && ends_early {
+        // Windows are short there: other tiles have not come as far. And a user may have gone on
+        // behind a finding that ended the run.
         [&mut then, &mut now].into_iter().for_each(without_findings);
     }
     compare("", &then, &now, &mut differences);
@@ -177,7 +179,7 @@ fn run(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugge
     let mut own = manifest.options.read().map_err(in_bundle)?;
     own.gdb = args.gdb;
     if args.gdb.is_some() && own.checks.checks.is_empty() && manifest.end == FINDINGS {
-        // What was looked for without an option.
+        // What was looked for without an option, and is why there is a bundle.
         own.checks.checks = vec![Word::Level(Level::Warn)];
     }
     if let Some(board) = board {
@@ -196,6 +198,8 @@ fn run(args: &ReplayArgs, bundle: &Bundle, out: &Path, debugger: Option<&Debugge
         folders: [known(&own.firmware, 0), known(&own.cq_firmware, 1)],
         schedule: manifest.schedule,
         read: vec![file.clone()],
+        // Its run has looked without being asked, and has not stopped there.
+        unasked: Unasked::Listed,
     };
     let (progress, started) = (Progress::new(), Instant::now());
     let (parts, prepared) = job.prepare().map_err(in_bundle)?;

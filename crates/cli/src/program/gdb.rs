@@ -44,11 +44,22 @@ pub fn run_from(port: u16, from: &'static str, once: impl Fn(&Debugger) -> Outco
     }
 }
 
+/// What is looked for under a debugger when `--checks` does not say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unasked {
+    /// Nothing: the chip stops at what is found, where that was asked for.
+    Nothing,
+    /// What is looked for without a debugger, and the chip does not stop there: it is listed.
+    Listed,
+}
+
 /// The checks of a run that is debugged: gdb is told of what they find, and they go back with it.
 pub struct Looking {
     checks: Shared,
     observer: Arc<Mutex<CheckObserver>>,
     races: Option<Races>,
+    /// The chip stops at what they find; otherwise it is only listed.
+    stops: bool,
 }
 
 /// What they know at a checkpoint.
@@ -59,15 +70,16 @@ struct Known {
 }
 
 impl Looking {
-    /// Those that the policy of `checks` wants, if it wants any.
-    pub fn new(checks: &Shared, board: Board) -> Option<Self> {
+    /// Those that the policy of `checks` wants, if it wants any. Whether the chip stops at what they
+    /// find is said by `stops`.
+    pub fn new(checks: &Shared, board: Board, stops: bool) -> Option<Self> {
         let policy = lock(checks).policy().clone();
         if policy.level() == Level::Off {
             return None;
         }
         let observer = Arc::new(Mutex::new(CheckObserver::new(Arc::clone(checks))));
         let races = || Arc::new(Mutex::new(RaceObserver::new(board).telling(Arc::clone(checks))));
-        Some(Self { checks: Arc::clone(checks), observer, races: policy.races().then(races) })
+        Some(Self { checks: Arc::clone(checks), observer, races: policy.races().then(races), stops })
     }
 
     /// Who looks for races.
@@ -100,7 +112,7 @@ impl Witness for Looking {
     fn found(&self, known: usize) -> Vec<Found> {
         let checks = lock(&self.checks);
         // What may be allowed at its place is judged when places are known, as without a debugger.
-        let stops = |finding: &Finding| !checks.policy().waits_for_place(finding.check);
+        let stops = |finding: &Finding| self.stops && !checks.policy().waits_for_place(finding.check);
         let new = checks.findings().get(known..).unwrap_or_default();
         new.iter().map(|finding| found(finding, stops(finding))).collect()
     }

@@ -6,7 +6,7 @@ use super::execute::{Executed, Work};
 use super::failure::{failure, not_started, stopped_at, with_state};
 use super::findings;
 use super::firmware::Folder;
-use super::gdb::{self, Looking};
+use super::gdb::{self, Looking, Unasked};
 use super::lower::{place, programs};
 use super::plan::Plan;
 use super::prints::{Prints, PrintsReport};
@@ -125,6 +125,8 @@ pub struct Job<'a> {
     pub schedule: Option<Schedule>,
     /// The files that all this was read from.
     pub read: Vec<PathBuf>,
+    /// Under a debugger: what is looked for without `--checks`.
+    pub unasked: Unasked,
 }
 
 /// What a device is made of.
@@ -144,6 +146,7 @@ pub struct Prepared<'a> {
     folders: [Option<Folder>; 2],
     schedule: Option<Schedule>,
     policy: Policy,
+    unasked: Unasked,
 }
 
 impl<'a> Job<'a> {
@@ -160,12 +163,13 @@ impl<'a> Job<'a> {
             ],
             schedule: own.schedule.map(Schedule::of),
             read: inputs::files(&args.input).chain([args.program.clone()]).collect(),
+            unasked: Unasked::Nothing,
         })
     }
 
     /// Checks everything, and prepares what will be written when nothing was refused.
     pub fn prepare(self) -> Outcome<(Parts, Prepared<'a>)> {
-        let Self { program, out, own, source, inputs, folders, schedule, read } = self;
+        let Self { program, out, own, source, inputs, folders, schedule, read, unasked } = self;
         let file = ProgramFile::parse(&source)?;
         let (library, coverage) = (own.chip.place.library.as_deref(), own.coverage.is_some());
         // A debugger runs one node after the other.
@@ -182,8 +186,8 @@ impl<'a> Job<'a> {
         let queue = queue.transpose()?;
         refuse_for_plan(own, &plan)?;
         let policy = own.checks.policy(&plan, library.is_none())?;
-        // A debugger stops at what is found: only where that was asked for.
-        let policy = if own.gdb.is_some() && own.checks.checks.is_empty() { Policy::off() } else { policy };
+        let is_left_out = own.gdb.is_some() && own.checks.checks.is_empty() && unasked == Unasked::Nothing;
+        let policy = if is_left_out { Policy::off() } else { policy };
         let names = plan.outputs().into_iter().map(|(name, _)| format!("{name}.npy"));
         let second = own.capture.as_ref().filter(|_| plan.queues > 1).map(|path| capture_of(path, QueueId::SECOND));
         let targets = Targets::new()
@@ -195,7 +199,7 @@ impl<'a> Job<'a> {
             .option("--capture", second.as_deref())
             .option("--bundle", own.bundle.file.as_deref());
         targets.prepare(&read)?;
-        let prepared = Prepared { program, out, own, inputs, plan, folders, schedule, policy };
+        let prepared = Prepared { program, out, own, inputs, plan, folders, schedule, policy, unasked };
         Ok((Parts { chip, firmware, queue }, prepared))
     }
 
@@ -241,7 +245,8 @@ impl Prepared<'_> {
         let checks = findings::shared(self.policy.clone());
         let config = config(own, plan);
         parts.chip.prepare(&config)?;
-        let looking = debugger.and_then(|_| Looking::new(&checks, config.board));
+        let stops = !own.checks.checks.is_empty() || self.unasked == Unasked::Nothing;
+        let looking = debugger.and_then(|_| Looking::new(&checks, config.board, stops));
         let races = match &looking {
             Some(looking) => looking.races(),
             None => parts.chip.check(&checks, config.board),

@@ -2,6 +2,7 @@
 //! gives, by which a bundle repeats it even where another version has other delays.
 
 use super::args::KernelCheckArgs;
+use super::gdb::Unasked;
 use super::run::Job;
 use super::source::Source;
 use crate::array::Array;
@@ -63,6 +64,7 @@ pub fn keep(
         folders: [None, None],
         schedule: Some(Schedule::of(seed)),
         read: vec![file.to_owned()],
+        unasked: Unasked::Nothing,
     };
     job.keep_as(bundle::SCHEDULE)
 }

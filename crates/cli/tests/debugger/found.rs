@@ -137,3 +137,44 @@ fn nothing_is_looked_for_unless_it_is_asked_for() {
     let args = ["run", &program, "--input", &input, "--out", &out, "--gdb", "0", "--allow", "l1-null"];
     tilework(&args).code(2).says("--allow has no effect with --gdb without --checks");
 }
+
+/// Runs a program to the end that is kept in a bundle; what it found.
+fn bundled(more: &[&str], bundle: &Path, code: i32) -> Value {
+    let (program, input) = wrong("unwritten-l1", "warn");
+    let out = folder();
+    let [program, out, bundle] = [&program, out.path(), bundle].map(|path| path.display().to_string());
+    let mut args = vec!["run", &program, "--out", &out, "--bundle", &bundle, "--report", "json", &input[0], &input[1]];
+    args.extend(more);
+    checks(&tilework(&args).code(code))
+}
+
+#[test]
+fn a_replay_lists_what_its_run_found_unasked_and_stops_only_if_that_is_why_it_was_kept() {
+    let folder = folder();
+    let bundle = folder.path().join("budget.zip");
+    let expected = bundled(&["--max-cycles", "12000"], &bundle, 1);
+    let first = &expected["findings"][0];
+    let run = Debugged::replay(&bundle);
+    let mut gdb = Client::connect(run.port);
+    gdb.ask("?");
+    assert_eq!(gdb.monitor("findings"), "nothing was found up to now\n");
+    let behind = first["cycle"].as_u64().unwrap() + 10;
+    gdb.monitor(&format!("goto {behind}"));
+    while gdb.ask("vCont;c").contains("library") {}
+    assert!(gdb.monitor("where").starts_with(&format!("cycle {behind}:")), "{}", gdb.monitor("where"));
+    let listed = gdb.monitor("findings");
+    assert!(listed.contains(&line(first)), "{listed}");
+    assert_eq!(run_on(&mut gdb), 0);
+    let ended = run.end().code(0).json();
+    assert_eq!((&ended["same"], &ended["end"]), (&Value::Bool(true), &Value::from("budget")), "{ended:#}");
+    assert_eq!(ended["report"]["error"]["checks"], expected);
+
+    let bundle = folder.path().join("findings.zip");
+    let expected = bundled(&[], &bundle, 0);
+    let run = Debugged::replay(&bundle);
+    let mut gdb = Client::connect(run.port);
+    gdb.ask("?");
+    assert!(run_on(&mut gdb) > 0);
+    assert!(gdb.printed.contains(&line(&expected["findings"][0])), "{}", gdb.printed);
+    assert_eq!(run.end().json()["end"], "findings");
+}
