@@ -176,5 +176,6 @@ fn a_replay_lists_what_its_run_found_unasked_and_stops_only_if_that_is_why_it_wa
     gdb.ask("?");
     assert!(run_on(&mut gdb) > 0);
     assert!(gdb.printed.contains(&line(&expected["findings"][0])), "{}", gdb.printed);
-    assert_eq!(run.end().json()["end"], "findings");
+    let ended = run.end().code(0).json();
+    assert_eq!((&ended["same"], &ended["end"]), (&Value::Bool(true), &Value::from("findings")), "{ended:#}");
 }
