@@ -1,7 +1,7 @@
 //! Wrong input of every kind ends with exit code 2 (or 1), a message that says what was found and
 //! what was expected, and no output file.
 
-mod common;
+use crate::common;
 
 #[cfg(unix)]
 use common::limited;

@@ -1,8 +1,7 @@
 //! Crash bundles: which runs leave one, what it has, and that `tilework replay` reaches the same
 //! end from it alone.
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, example_input, folder, repository, tilework};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -2,8 +2,7 @@
 //! program, cycle by cycle. The programs are our own runtime on the card, and shells.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, folder, tilework};
 use serde_json::{Value, json};
 use std::io::{Cursor, Read, Write};

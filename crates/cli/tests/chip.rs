@@ -3,8 +3,7 @@
 //! The library is our own, but for one test with another. Cargo builds our own beside these
 //! tests because this package names it as a dependency of its tests.
 
-mod common;
-
+use crate::common;
 use common::{example, folder, library, run_example as run};
 use serde_json::Value;
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Help texts, versions and the board picture.
 
-mod common;
-
+use crate::common;
 use common::tilework;
 
 #[test]

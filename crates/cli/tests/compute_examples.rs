@@ -1,7 +1,6 @@
 //! The examples of the coprocessor, as a user runs them, against plain arithmetic.
 
-mod common;
-
+use crate::common;
 use common::{example, folder, read_npy, repository, run_text, tilework, write_npy};
 use std::path::Path;
 use tilework_dtype::convert::{bf16_from_f32, f32_from_bf16};

@@ -1,10 +1,9 @@
 //! The vector unit's functions, reductions and the large matrix product of the library of compute
 //! kernels, from arrays to arrays, against plain arithmetic.
 
-mod common;
-mod functions;
-mod product;
-
+use crate::common;
+use crate::functions;
+use crate::product;
 use common::{example, folder, read_npy, repository, run_text, tilework, write_npy};
 use functions::{program, run};
 use std::f32::consts::{FRAC_PI_2, FRAC_PI_4};

@@ -1,9 +1,8 @@
 //! Tiles of integers in the library of compute kernels, from arrays to arrays, against exact
 //! integers.
 
-mod common;
-mod functions;
-
+use crate::common;
+use crate::functions;
 use common::{example, folder, read_npy, run_text, write_npy};
 use functions::{program, program_with, run};
 

@@ -1,9 +1,8 @@
 //! Programs of element-wise steps (`tilework_abi::eltwise`): fused chains, broadcasts, reductions
 //! and places, from arrays to arrays, against plain arithmetic.
 
-mod common;
-mod functions;
-
+use crate::common;
+use crate::functions;
 use common::{folder, read_npy, run_text, write_npy};
 use functions::{image_of, program_of, run};
 use tilework_abi::eltwise::{Function, Step, When, flag, fold, integer, spread};

@@ -1,9 +1,8 @@
 //! Sorting, running sums, reductions, sums in L1 and random numbers of the library of compute
 //! kernels, from arrays to arrays, against plain arithmetic.
 
-mod common;
-mod functions;
-
+use crate::common;
+use crate::functions;
 use common::{example, folder, read_npy, repository, run_text, write_npy};
 use functions::{program, program_with, run};
 use tilework_dtype::convert::{bf16_from_f32, f32_from_bf16};

@@ -1,8 +1,7 @@
 //! `tilework run --coverage`: which instructions of the Tensix coprocessor a run executed, in which
 //! modes.
 
-mod common;
-
+use crate::common;
 use common::{Ended, files, folder, run_example, run_text};
 use std::path::Path;
 use tilework_abi::address_map::THREAD_STRIDE;

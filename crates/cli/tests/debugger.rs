@@ -1,18 +1,12 @@
 //! `tilework run --gdb`: a program under a debugger, and that it is the same program.
 
-#[path = "debugger/card.rs"]
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod card;
-mod common;
-#[path = "debugger/found.rs"]
+use crate::common;
 mod found;
-#[path = "debugger/mi.rs"]
 mod mi;
-#[path = "debugger/rsp.rs"]
 mod rsp;
-#[path = "debugger/session.rs"]
 mod session;
-#[path = "debugger/watches.rs"]
 mod watches;
 
 use common::{Ended, example, example_input, files, folder, run_example};

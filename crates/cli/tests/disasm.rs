@@ -1,7 +1,6 @@
 //! `tilework disasm`: what stands in a file, word by word.
 
-mod common;
-
+use crate::common;
 use common::{folder, repository, tilework};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{Rmwcib1, Setc16, Setrwc};

@@ -1,7 +1,6 @@
 //! The documents agree with the sources they describe.
 
-mod common;
-
+use crate::common;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -69,7 +68,10 @@ fn every_constant_of_the_timing_models_is_in_its_page() {
         if std::env::var_os("TILEWORK_BLESS").is_some() {
             std::fs::write(&path, expected).unwrap();
         } else {
-            assert!(found == expected, "{page} is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs");
+            assert!(
+                found == expected,
+                "{page} is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test end_to_end docs"
+            );
         }
     }
 }
@@ -91,7 +93,10 @@ fn every_documented_bug_is_in_its_page() {
     if std::env::var_os("TILEWORK_BLESS").is_some() {
         std::fs::write(&path, expected).unwrap();
     } else {
-        assert!(found == expected, "docs/card.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs");
+        assert!(
+            found == expected,
+            "docs/card.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test end_to_end docs"
+        );
     }
 }
 
@@ -121,7 +126,10 @@ fn every_step_of_programs_is_in_its_page() {
     if std::env::var_os("TILEWORK_BLESS").is_some() {
         std::fs::write(&path, expected).unwrap();
     } else {
-        assert!(found == expected, "docs/kernels.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test docs");
+        assert!(
+            found == expected,
+            "docs/kernels.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test end_to_end docs"
+        );
     }
 }
 

@@ -1,7 +1,6 @@
 //! The examples, as a user runs them: results, reports, and that they are the same every time.
 
-mod common;
-
+use crate::common;
 use common::{Ended, files, folder, read_npy, repository, run_example, tilework};
 use serde_json::Value;
 use std::path::Path;

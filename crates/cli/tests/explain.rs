@@ -1,7 +1,6 @@
 //! `tilework explain`, and the page that is made from the same rows.
 
-mod common;
-
+use crate::common;
 use common::tilework;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -146,7 +145,7 @@ fn every_id_is_in_its_page() {
     } else {
         assert!(
             found == expected,
-            "docs/checks.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test explain"
+            "docs/checks.md is stale: TILEWORK_BLESS=1 cargo test -p tilework-cli --test end_to_end explain"
         );
     }
 }

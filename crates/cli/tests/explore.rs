@@ -1,7 +1,6 @@
 //! `tilework check --explore`: the same program under other schedules.
 
-mod common;
-
+use crate::common;
 use common::{example, example_input, folder, tilework};
 use serde_json::json;
 

@@ -3,8 +3,7 @@
 //! Each is the example `pipeline` with one thing wrong: NCRISC reads pages of x into a circular
 //! buffer, BRISC writes them to y.
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, example_input, folder, repository, run_example, run_text, tilework};
 use serde_json::Value;
 

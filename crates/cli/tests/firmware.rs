@@ -5,8 +5,7 @@
 //! tests that need it (for example a copy of `riscv-firmware/p100a` of the public repository
 //! boopdotpng/blackhole-py); without it they say that they were skipped.
 
-mod common;
-
+use crate::common;
 use common::{Ended, folder, repository, run_example as run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! Runs that go on for long: they tell their rate, and an interrupt ends them with a report.
 //! Reports use the names of the program file.
 
-mod common;
-
+use crate::common;
 use common::{folder, run_text};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,8 +1,7 @@
 //! What an installed command has with it: the card's library, completions, manual pages; how much
 //! it says, and in which colours.
 
-mod common;
-
+use crate::common;
 use common::{example_input, files, folder, repository, run_example, tilework};
 use object::Object;
 use std::path::Path;

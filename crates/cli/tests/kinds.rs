@@ -1,7 +1,6 @@
 //! One command line for all kinds of files: help by kind, options by kind, one form of reports.
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, example_input, folder, repository, run_example, tilework};
 use serde_json::{Value, json};
 use std::path::Path;

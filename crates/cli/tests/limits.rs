@@ -2,8 +2,7 @@
 //! signal, never by a panic.
 #![cfg(target_os = "linux")]
 
-mod common;
-
+use crate::common;
 use common::{example, files, folder, limited, repository, tilework};
 use std::fmt::Write;
 use std::process::Command;

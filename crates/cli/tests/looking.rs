@@ -1,7 +1,6 @@
 //! What a run shows of itself: timeline, profile, page; and that looking changes nothing.
 
-mod common;
-
+use crate::common;
 use common::{example, example_input, repository, run_example, tilework};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,8 +1,7 @@
 //! Compiled models on the command line, with real files of the compiler that the
 //! reader's tests keep.
 
-mod common;
-
+use crate::common;
 use common::{folder, read_npy, repository, tilework, write_npy};
 use serde_json::Value;
 use std::path::Path;

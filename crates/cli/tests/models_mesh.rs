@@ -1,8 +1,7 @@
 //! Compiled models for several devices on the command line: real files of the compiler, whose
 //! results are those of a plain product.
 
-mod common;
-
+use crate::common;
 use common::{Ended, files, folder, read_npy, repository, tilework, write_npy};
 use std::path::{Path, PathBuf};
 

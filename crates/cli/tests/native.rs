@@ -3,8 +3,7 @@
 #[path = "../../model/tests/common/builder.rs"]
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod builder;
-mod common;
-
+use crate::common;
 use builder::{Builder, Field, KNOWN_HASH, tensor};
 use common::{Ended, folder, read_npy, tilework, write_npy};
 use std::path::{Path, PathBuf};

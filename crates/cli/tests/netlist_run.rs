@@ -1,7 +1,6 @@
 //! Buda netlists on the command line: run, and check against expected arrays.
 
-mod common;
-
+use crate::common;
 use common::{Ended, folder, read_npy, repository, tilework, write_npy};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Netlists on the command line: what is wrong with them, what is in them.
 
-mod common;
-
+use crate::common;
 use common::{folder, repository, tilework};
 use serde_json::Value;
 

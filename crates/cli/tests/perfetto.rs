@@ -2,8 +2,7 @@
 //! publishes (crate `perfetto_protos`), of which every byte of the file must be one, and the same
 //! slices, counters and arrows as in the text form of the same run.
 
-mod common;
-
+use crate::common;
 use common::{example, example_input, folder, tilework};
 use perfetto_protos::trace::Trace;
 use perfetto_protos::trace_packet::TracePacket;

@@ -1,7 +1,6 @@
 //! What kernels print, as a user sees it.
 
-mod common;
-
+use crate::common;
 use common::{Ended, folder, repository, run_example, tilework};
 use std::path::Path;
 

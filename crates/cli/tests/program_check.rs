@@ -1,8 +1,7 @@
 //! `tilework check` and `show` of kernel programs: where everything lies, and everything that is
 //! wrong, without running anything.
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, example_input, files, folder, run_text, tilework};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! `tilework pto` as a user sees it.
 
-mod common;
-
+use crate::common;
 use common::{Ended, folder, tilework};
 use serde_json::{Value, json};
 

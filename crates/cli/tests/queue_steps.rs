@@ -1,7 +1,6 @@
 //! `[[queue]]`: what the host puts into the command queue, step by step, and the example of it.
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, files, folder, read_npy, repository, run_text, tilework};
 use serde_json::{Value, json};
 use std::path::Path;

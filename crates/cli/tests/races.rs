@@ -1,7 +1,6 @@
 //! `--checks races` has nothing to say about our firmware, queue kernels and examples.
 
-mod common;
-
+use crate::common;
 use common::{example, example_input, folder, repository, run_text, tilework};
 
 /// Whether a program file has this buffer as an input.

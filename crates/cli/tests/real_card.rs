@@ -3,8 +3,7 @@
 //! run on the simulator itself.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, example_input, folder, run_example, tilework};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};

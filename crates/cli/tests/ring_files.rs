@@ -1,7 +1,6 @@
 //! Rings and schedules of a file, under `tilework pto run` and `tilework pto explore`.
 
-mod common;
-
+use crate::common;
 use common::{Ended, folder, repository, tilework};
 use serde_json::json;
 use std::path::Path;

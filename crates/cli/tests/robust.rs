@@ -2,8 +2,7 @@
 //! killed, names that a terminal would obey.
 #![cfg(unix)]
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, files, folder, limited, repository, run_text, tilework, write_npy};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,7 +1,6 @@
 //! `tilework sdk`: the folder's kernels build outside the repository and give right results.
 
-mod common;
-
+use crate::common;
 use common::{folder, read_npy, tilework};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,6 @@
 //! `tilework simdir`: the card that a folder's library is, as `tilework run --chip` sees it.
 
-mod common;
-
+use crate::common;
 use common::{example, folder, library, tilework};
 
 #[test]

@@ -3,8 +3,7 @@
 //! `TILEWORK_CQ_FIRMWARE` names a folder with queue kernels that others built and were linked with
 //! the worker firmware of `TILEWORK_BH_FIRMWARE`; without both the tests say what they left out.
 
-mod common;
-
+use crate::common;
 use common::{folder, repository, run_example, tilework};
 use std::path::Path;
 

@@ -1,8 +1,7 @@
 //! `[[queue]]` with two command queues and traces: the example of it, its report, and what is
 //! refused at its place in the file.
 
-mod common;
-
+use crate::common;
 use common::{Ended, example, files, folder, read_npy, repository, run_text, tilework};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Unsafe code is in the crates that need it, and the compiler keeps it out of the others.
 
-mod common;
-
+use crate::common;
 use common::repository;
 use std::path::{Path, PathBuf};
 

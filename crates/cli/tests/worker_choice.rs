@@ -1,7 +1,6 @@
 //! `workers` of a program file: programs, buffers in L1 and reports follow the choice.
 
-mod common;
-
+use crate::common;
 use common::{example, example_input, folder, read_npy, repository, run_text, tilework};
 use serde_json::{Value, json};
 

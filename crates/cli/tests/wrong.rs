@@ -1,8 +1,7 @@
 //! Programs with one mistake each (`firmware/kernels/wrong`), which run to their end: the mistake
 //! is told with its id, its core and its line, and so is every kind that is certain.
 
-mod common;
-
+use crate::common;
 use common::{Ended, folder, read_npy, repository, run_text, tilework};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
