@@ -1,5 +1,4 @@
 //! What the end-to-end tests share: the built command, the repository's files, arrays.
-#![allow(dead_code, reason = "every test file uses its part")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

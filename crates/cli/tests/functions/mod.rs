@@ -1,5 +1,4 @@
 //! Programs of the kernel `functions`.
-#![allow(dead_code, reason = "every test file uses its part")]
 
 use crate::common::{folder, read_npy, run_text, write_npy};
 use tilework_abi::eltwise::{Function, Kind, Step, Word, flag, image, integer};
