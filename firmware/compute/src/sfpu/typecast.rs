@@ -72,7 +72,6 @@ pub(crate) fn typecast(from: Format, to: Format, wide: bool, tile: u32) {
             (Kind::Signed, Kind::Number) => from_integer(),
             (Kind::Unsigned, Kind::Number) => from_unsigned(),
             (Kind::Signed, _) => {}
-            (Kind::Unsigned, Kind::Signed) if to == Format::UInt8 => {}
             (Kind::Unsigned, Kind::Signed) => vector! {
                 if_negative(0);
                 low_half(0, MAX_INTEGER);
