@@ -52,8 +52,8 @@ pub struct CardLookArgs {
     #[arg(long, value_name = "PORT")]
     pub gdb: Option<u16>,
     /// Also keep what the program does to the card, and what the card reads of its memory, in a
-    /// file: `tilework replay FILE` repeats the chip's run without the program, cycle by cycle, also
-    /// under gdb. Not with --gdb.
+    /// file: `tilework replay FILE` repeats the chip's run without the program, cycle by cycle,
+    /// also under gdb. Not with --gdb.
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
 }

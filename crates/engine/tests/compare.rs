@@ -112,7 +112,8 @@ fn results_close_together_may_differ_by_what_their_numbers_hold() {
     let wide = values(&[3], &[-1.0, 0.0, 1.0]);
     assert_eq!(Tolerance::BFLOAT16.for_result(&wide, true), Tolerance::BFLOAT16);
     assert_eq!(Tolerance::FLOAT32.for_result(&wide, true), Tolerance::FLOAT32);
-    // Three sums of a softmax: their correlation says nothing, a hundredth of their size is too much.
+    // Three sums of a softmax: their correlation says nothing, a hundredth of their size is too
+    // much.
     let sums = [3540.0, 3541.0, 3540.5];
     let allowed = Tolerance::BFLOAT16.for_result(&values(&[3], &sums), false);
     assert_eq!(allowed.pcc, None);

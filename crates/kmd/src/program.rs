@@ -1,8 +1,8 @@
 //! Whether the dynamic linker loads a library before a program, by the program's file.
 //!
-//! The card of `tilework card` is such a library. A program that is statically linked has no dynamic
-//! linker, one of another class has one that cannot load it, and neither would find the card. Files
-//! are those of the System V gABI, chapters 4 and 5, and of execve(2).
+//! The card of `tilework card` is such a library. A program that is statically linked has no
+//! dynamic linker, one of another class has one that cannot load it, and neither would find the
+//! card. Files are those of the System V gABI, chapters 4 and 5, and of execve(2).
 
 /// How a file begins, as far as it says who loads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
-//! The record of what a program does to a card: each access to a BAR, each span of time that passes,
-//! each reset, and what the device reads and writes of host memory meanwhile, in order. The chip's
-//! run follows from it without the program.
+//! The record of what a program does to a card: each access to a BAR, each span of time that
+//! passes, each reset, and what the device reads and writes of host memory meanwhile, in order. The
+//! chip's run follows from it without the program.
 //!
 //! A record is a stream: [`MAGIC`], then entries of one byte for the kind and numbers of 7 bits a
 //! byte, the low ones first (LEB128). Bytes that are written to the card, or that the device has

@@ -1,5 +1,5 @@
-//! A card of this process: the chip, what is counted and recorded of it, and the program's memory as
-//! the device reaches it.
+//! A card of this process: the chip, what is counted and recorded of it, and the program's memory
+//! as the device reaches it.
 
 use crate::counts::Accesses;
 use crate::record::Record;

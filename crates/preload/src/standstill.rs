@@ -4,10 +4,11 @@
 //! that. A program that reads the same few words all the time, finds them as they were and writes
 //! nothing, does not. After [`PATIENCE`] of that:
 //!
-//! - work on the chip is stuck for good if a core waits for what no host gives and no firmware waits
-//!   for while it has no work ([`is_stuck`]): an instruction of the coprocessor that waits, a word in
-//!   a data cache that nothing will refresh, an access that is not answered, an answer to a request of
-//!   its own NIU, pages of a circular buffer. That is a deadlock: it is told, and the process ends;
+//! - work on the chip is stuck for good if a core waits for what no host gives and no firmware
+//!   waits for while it has no work ([`is_stuck`]): an instruction of the coprocessor that waits, a
+//!   word in a data cache that nothing will refresh, an access that is not answered, an answer to a
+//!   request of its own NIU, pages of a circular buffer. That is a deadlock: it is told, and the
+//!   process ends;
 //! - otherwise firmware that has nothing to do looks the same. It is told, once, and the program
 //!   goes on to its own limit. `--deadlock end` ends it, too.
 //!

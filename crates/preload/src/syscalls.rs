@@ -2,7 +2,8 @@
 //! that calls the C library's functions for them.
 //!
 //! Calls that have to do with the card's files, descriptors, mappings and time go to this library's
-//! functions, and all others to the kernel. An instruction `syscall` of a program's own is not seen.
+//! functions, and all others to the kernel. An instruction `syscall` of a program's own is not
+//! seen.
 
 use crate::real::{raw, set_errno};
 use crate::{clock, descriptors, exec, paths, process};

@@ -70,8 +70,8 @@ struct Known {
 }
 
 impl Looking {
-    /// Those that the policy of `checks` wants, if it wants any. Whether the chip stops at what they
-    /// find is said by `stops`.
+    /// Those that the policy of `checks` wants, if it wants any. Whether the chip stops at what
+    /// they find is said by `stops`.
     pub fn new(checks: &Shared, board: Board, stops: bool) -> Option<Self> {
         let policy = lock(checks).policy().clone();
         if policy.level() == Level::Off {

@@ -334,8 +334,8 @@ impl Coprocessor {
         t.front.is_empty() && t.retry.is_none() && !unpacks()
     }
 
-    /// Does the steps that are due before `end`, until one of them changes something for which a core
-    /// may be waiting, or has a side effect in the tile.
+    /// Does the steps that are due before `end`, until one of them changes something for which a
+    /// core may be waiting, or has a side effect in the tile.
     ///
     /// # Errors
     /// [`Hold`]; the step that was due then has changed nothing.

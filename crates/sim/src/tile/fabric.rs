@@ -190,8 +190,8 @@ impl Fabric {
         }
     }
 
-    /// As [`Fabric::l1_write`], at cycle `at`, by an NIU, which may change the source of a write that
-    /// leaves.
+    /// As [`Fabric::l1_write`], at cycle `at`, by an NIU, which may change the source of a write
+    /// that leaves.
     pub(super) fn l1_write_by_niu(&mut self, at: Cycle, addr: u32, data: &[u8]) {
         self.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
         if self.flags_of(addr, data.len() as u32) & (CODE | SOURCE) != 0 {

@@ -13,8 +13,8 @@ use tilework_abi::tensix::Processor;
 use tilework_riscv::{Refuse, Width};
 
 impl Tile {
-    /// Steps the coprocessor before the cycle `end`, until it has a side effect outside itself; true
-    /// when it has had none. No core and no event is due before `end`.
+    /// Steps the coprocessor before the cycle `end`, until it has a side effect outside itself;
+    /// true when it has had none. No core and no event is due before `end`.
     pub(super) fn step_coprocessor(&mut self, end: Cycle) -> Result<bool, Fault> {
         let (tensix, mut outside) = self.shared.coprocessor(Ports::all(&mut self.ports));
         let result = tensix.run(end, &mut outside);
