@@ -74,21 +74,8 @@ pub(super) fn layer_norm_before(op: &LayerNormPreAllGatherOp, task: &Task<'_>) -
     Ok(recipe)
 }
 
-pub(super) fn rms_norm_before(op: &RMSNormPreAllGatherOp, task: &Task<'_>) -> Planned {
-    let mut recipe = Recipe::default();
-    let residual = op.residual.is_some().then(|| task.operand(1)).transpose()?;
-    let sum = with_residual(residual, &mut recipe, task)?;
-    let x = sum.as_ref().map_or(task.operand(0)?, Made::of);
-    let mut of = Statistics::of(x, last(x), recipe, task.site)?;
-    let part = one(Function::Scale, 0, 1.0 / of.count() as f32);
-    let mean = of.fold("mean-square", &[], vec![one(Function::Square, 1, 0.0)], By::Sum, vec![part])?;
-    let mut recipe = of.recipe;
-    columns(&[mean], task.result()?, &mut recipe, task.site)?;
-    Ok(recipe)
-}
-
-/// The mean of the squares of a device's part of each row.
-pub(crate) fn mean_squares(residual: bool, task: &Task<'_>) -> Planned {
+/// The mean of the squares of a device's part of each row, and what makes it.
+fn mean_of_squares(residual: bool, task: &Task<'_>) -> Result<(Made, Recipe), String> {
     let mut recipe = Recipe::default();
     let residual = residual.then(|| task.operand(1)).transpose()?;
     let sum = with_residual(residual, &mut recipe, task)?;
@@ -96,7 +83,18 @@ pub(crate) fn mean_squares(residual: bool, task: &Task<'_>) -> Planned {
     let mut of = Statistics::of(x, last(x), recipe, task.site)?;
     let part = one(Function::Scale, 0, 1.0 / of.count() as f32);
     let mean = of.fold("mean-square", &[], vec![one(Function::Square, 1, 0.0)], By::Sum, vec![part])?;
-    let mut recipe = of.recipe;
+    Ok((mean, of.recipe))
+}
+
+pub(super) fn rms_norm_before(op: &RMSNormPreAllGatherOp, task: &Task<'_>) -> Planned {
+    let (mean, mut recipe) = mean_of_squares(op.residual.is_some(), task)?;
+    columns(&[mean], task.result()?, &mut recipe, task.site)?;
+    Ok(recipe)
+}
+
+/// The mean of the squares of a device's part of each row.
+pub(crate) fn mean_squares(residual: bool, task: &Task<'_>) -> Planned {
+    let (mean, mut recipe) = mean_of_squares(residual, task)?;
     recipe.same_elements(mean.of(), task.result()?, task.site)?;
     Ok(recipe)
 }
