@@ -148,11 +148,7 @@ where
     let side = if x.len() == ELEMENTS { 128 } else { 256 };
     let found: Vec<U> = run(&program_with(35, [0; 2], types, 1, side, wide), &[side, side], &[x]);
     for (&x, y) in x.iter().zip(&found) {
-        let value: f64 = x.into();
-        // As docs/kernels.md says: these are bounded to Int32 first.
-        let bounded = types == ["u32", "u8"] && value >= 2_147_483_648.0;
-        let expected = U::nearest(if bounded { 255.0 } else { value });
-        assert_eq!(*y, expected, "{types:?}, {wide}: {x:?}");
+        assert_eq!(*y, U::nearest(x.into()), "{types:?}, {wide}: {x:?}");
     }
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn typecast(from: Format, to: Format, wide: bool, tile: u32) {
             (Kind::Signed, Kind::Number) => from_integer(),
             (Kind::Unsigned, Kind::Number) => from_unsigned(),
             (Kind::Signed, _) => {}
+            (Kind::Unsigned, Kind::Signed) if to == Format::UInt8 => {}
             (Kind::Unsigned, Kind::Signed) => vector! {
                 if_negative(0);
                 low_half(0, MAX_INTEGER);
@@ -110,29 +111,29 @@ fn bound(kind: Kind, to: Format) {
         }
     }
     match to {
-        Format::UInt16 => at_most(MAX_UINT16),
-        Format::UInt8 => vector! {
-            integer(2, MAX_UINT8);
-            and(2, 0);
-        },
-        Format::Int8 => {
-            at_most(MAX_INT8 as u32);
-            vector! {
-                if_negative(0);
-                add_and_if_negative(0, MAX_INT8, 3);
-                integer(0, MAX_INT8 as u32);
-                sub_integer(ZERO, 0);
-                END_IF;
-            }
+        Format::UInt16 => push(integer(2, MAX_UINT16)),
+        Format::UInt8 => push(integer(2, MAX_UINT8)),
+        Format::Int8 => push(integer(2, MAX_INT8 as u32)),
+        _ => return,
+    }
+    if to == Format::UInt8 {
+        return vector! { and(2, 0); };
+    }
+    at_most();
+    if to == Format::Int8 {
+        vector! {
+            if_negative(0);
+            add_and_if_negative(0, MAX_INT8, 3);
+            integer(0, MAX_INT8 as u32);
+            sub_integer(ZERO, 0);
+            END_IF;
         }
-        _ => {}
     }
 }
 
-/// Bounds what is not negative.
+/// Bounds what is not negative by register 2.
 #[inline(always)]
-fn at_most(most: u32) {
-    push(integer(2, most));
+fn at_most() {
     vector! {
         mov(2, 3);
         sub_integer(0, 3);
