@@ -24,8 +24,8 @@ use tilework_abi::board::Board;
 
 const ABOUT: &str = "\
 Runs programs for the Tenstorrent Blackhole chip on a simulated one: its command queue, its firmware and its cores, \
-instruction by instruction. Runs compiled models (.ttnn) and Buda netlists (.yaml) in host arithmetic, and the Ascend \
-cluster with its rings of tiles.";
+instruction by instruction. Runs compiled models (.ttnn) on that chip or in host arithmetic, Buda netlists (.yaml) in \
+host arithmetic, and the Ascend cluster with its rings of tiles.";
 
 const AFTER_HELP: &str = "\
 Every command takes -q, --quiet, to say nothing but errors, and -v, --verbose, to tell each step on standard error. \
