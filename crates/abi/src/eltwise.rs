@@ -451,13 +451,16 @@ pub mod arg {
     pub const EACH_RESULT: u32 = 2;
 }
 
-/// Flags of the kernel `functions`.
+/// Flags of the kernels `functions` and `pair`.
 pub mod flag {
     /// Dst has elements of 32 bits.
     pub const WIDE: u32 = 1 << 0;
     /// Each iteration stores for itself; else slots stay from iteration to iteration, and what is
     /// stored is stored after the last one.
     pub const EACH: u32 = 1 << 1;
+    /// Of `pair` alone: only cores that have a number take part
+    /// ([`walk::number`](crate::walk::number)).
+    pub const NUMBERED: u32 = 1 << 2;
 }
 
 #[cfg(test)]

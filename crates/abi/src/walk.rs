@@ -3,7 +3,7 @@
 //!
 //! Those that are called even have the same arguments on all cores, so that one multicast brings
 //! them: each core has as many pages, those behind the pages of the cores whose number is lower,
-//! and finds its own number by where it is ([`number`]).
+//! and finds its own number by where it is ([`number`]). A core without a number has no pages.
 
 /// Buffers at most.
 pub const BUFFERS: usize = 6;
@@ -43,8 +43,8 @@ pub mod buffer {
 }
 
 /// The numbers of cores, row by row: words that say which tiles of each row are among them. In the
-/// common arguments of `even-walk` they follow the buffers, in those of `even-writer` they come
-/// first.
+/// common arguments of `even-walk` they follow the buffers, in those of `even-writer` and of `pair`
+/// they come first.
 pub mod number {
     /// Words: one for each row of a chip with workers, at most.
     pub const WORDS: u32 = 10;
@@ -75,6 +75,11 @@ pub mod number {
     /// Which of the words a core in row `y` needs.
     pub const fn row(y: u32) -> u32 {
         y - FIRST_ROW
+    }
+
+    /// Whether the core in column `x` of the row that has this word has a number.
+    pub const fn is_among(word: u32, x: u32) -> bool {
+        word >> x & 1 != 0
     }
 
     /// The number of the core in column `x` of the row that has this word.
@@ -109,9 +114,15 @@ mod tests {
     fn each_core_finds_its_number() {
         let is_worker = |tile: &(u8, u8)| ![(16, 2), (1, 5)].contains(tile) && !(8..10).contains(&tile.0);
         let all = || (2..12).flat_map(|y| (1..17).map(move |x| (x, y))).filter(is_worker);
+        let of_row = |words: &[u32], y: u8| words[number::row(y.into()) as usize];
         let words = number::words(all()).unwrap();
         for (i, (x, y)) in (0..).zip(all()) {
-            assert_eq!(number::of(words[number::row(y.into()) as usize], x.into()), i);
+            assert_eq!(number::of(of_row(&words, y), x.into()), i);
+        }
+        let words = number::words(all().take(17)).unwrap();
+        for (i, (x, y)) in (2..12).flat_map(|y| (1..17).map(move |x| (x, y))).enumerate() {
+            let is_among = number::is_among(of_row(&words, y), x.into());
+            assert_eq!(is_among, all().take(17).any(|tile| tile == (x, y)), "{i}: {x}, {y}");
         }
         assert_eq!(number::words([(2, 2), (1, 2)]), None);
         assert_eq!(number::words([(2, 1)]), None);

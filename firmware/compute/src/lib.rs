@@ -45,6 +45,7 @@ pub use topk::TopK;
 use core::marker::PhantomData;
 use math::MathUnit;
 use pack::Packer;
+use tilework_abi::walk::number;
 use tilework_rt::KernelContext;
 use unpack::Unpacker;
 
@@ -167,6 +168,14 @@ impl<T: Thread> Compute<T> {
     #[inline(always)]
     pub fn arg(&self, i: u32) -> u32 {
         tilework_rt::rta(&self.ctx, i)
+    }
+
+    /// Whether this core is among those that the common arguments number
+    /// (`tilework_abi::walk::number`).
+    #[inline(always)]
+    pub fn has_number(&self) -> bool {
+        let word = tilework_rt::crta(&self.ctx, number::row(self.ctx.my_xy >> 6));
+        number::is_among(word, self.ctx.my_xy & 63)
     }
 
     /// Circular buffer `id` with tiles of `format`.

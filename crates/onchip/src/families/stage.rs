@@ -310,8 +310,12 @@ fn only_step(lines: &[Line], operands: &[Of<'_>]) -> Option<Step> {
     (are_same && is_of_two && is_plain).then_some(step)
 }
 
+/// Which argument of `pair` has its flags.
+const PAIR_FLAGS: usize = 2;
+
 /// A division of the runs in which all cores have as many, and the same arguments: what they have
-/// more than there are is read and computed once more, and not written.
+/// more than there are is read and computed once more, and not written. With `pair`, cores that
+/// have nothing else do nothing.
 struct Even {
     cores: Vec<NocXy>,
     runs: u32,
@@ -328,11 +332,12 @@ impl Plan {
             return None;
         }
         let bytes: u64 = self.reads.iter().map(|read| u64::from(read.bytes / read.stays)).sum();
+        let some = self.runs.div_ceil(runs);
+        let used = |cores: u32| if self.pair.is_some() { some } else { cores };
         let more = |cores: u32| {
-            let pages = u64::from(cores * runs - self.runs) * u64::from(self.iterations);
+            let pages = u64::from(used(cores) * runs - self.runs) * u64::from(self.iterations);
             pages * bytes / DRAM_BYTES + site.start_cycles(cores as usize)
         };
-        let some = self.runs.div_ceil(runs);
         let soonest = if more(some) < more(workers) { some } else { workers };
         let own = site.cores(self.runs).len();
         if more(soonest) > site.start_cycles(own) + site.arguments_cycles(own) {
@@ -340,7 +345,7 @@ impl Plan {
         }
         let mut cores = site.first(soonest as usize);
         cores.sort_by_key(|tile| (tile.y, tile.x));
-        let numbers = number::words(cores.iter().map(|tile| (tile.x, tile.y)))?;
+        let numbers = number::words(cores.iter().take(used(soonest) as usize).map(|tile| (tile.x, tile.y)))?;
         Some(Even { cores, runs, numbers })
     }
 
@@ -353,6 +358,7 @@ impl Plan {
         let words = [
             own::WORDS * reads,
             self.compute([0, 1, 0], 0).len() as u32,
+            if self.pair.is_some() { number::WORDS } else { 0 },
             buffer::FIRST + buffer::WORDS * reads + number::WORDS,
             result::WORDS,
         ];
@@ -373,12 +379,19 @@ impl Plan {
         let (pages, all) = if self.each { (iterations, self.runs * self.iterations) } else { (runs, self.runs) };
         let mut writer = even.numbers.to_vec();
         writer.extend([which.of(at).buffer.address.word(), pages, all, page, RESULT_CB]);
-        Ok(self
+        let program = self
             .begun(&even.cores, ["even-walk", "even-writer"], at)?
             .unique_args(ArgSet::Ncrisc, UniqueArgs::Uniform(reader))
             .common_args(ArgSet::Ncrisc, common)
-            .unique_args(ArgSet::Compute, UniqueArgs::Uniform(self.compute([0, runs, 0], format)))
-            .common_args(ArgSet::Brisc, writer))
+            .common_args(ArgSet::Brisc, writer);
+        let mut compute = self.compute([0, runs, 0], format);
+        if self.pair.is_none() {
+            return Ok(program.unique_args(ArgSet::Compute, UniqueArgs::Uniform(compute)));
+        }
+        compute[PAIR_FLAGS] |= flag::NUMBERED;
+        Ok(program
+            .unique_args(ArgSet::Compute, UniqueArgs::Uniform(compute))
+            .common_args(ArgSet::Compute, even.numbers.to_vec()))
     }
 
     /// The common arguments of the reader.
@@ -449,9 +462,8 @@ impl Plan {
     /// `begin`.
     fn compute(&self, [first, runs, begin]: [u32; 3], format: u32) -> Vec<u32> {
         if let Some(step) = self.pair {
-            let wide = u32::from(self.flags & flag::WIDE != 0);
             let of = self.reads[0].format;
-            return vec![runs, step.encode(), wide, of, format, OPERAND_CB, OPERAND_CB + 1, RESULT_CB];
+            return vec![runs, step.encode(), self.flags, of, format, OPERAND_CB, OPERAND_CB + 1, RESULT_CB];
         }
         let mut words = vec![0; arg::FIRST as usize];
         words[arg::RUNS as usize] = runs;

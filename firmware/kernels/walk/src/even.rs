@@ -10,7 +10,11 @@ kernel!(main);
 fn main(ctx: &KernelContext) {
     let words = buffer::FIRST + tilework_walk::count(ctx) * buffer::WORDS;
     let word = crta(ctx, words + number::row(ctx.my_xy >> 6));
-    let number = number::of(word, ctx.my_xy & 63);
+    let column = ctx.my_xy & 63;
+    if !number::is_among(word, column) {
+        return;
+    }
+    let number = number::of(word, column);
     tilework_walk::read(ctx, |i| {
         tilework_walk::own(ctx, i, own::FIRST) + number * tilework_walk::own(ctx, i, own::PAGES)
     });

@@ -12,7 +12,11 @@ use tilework_rt::{KernelContext, Noc, crta, kernel};
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
-    let own = number::of(crta(ctx, number::row(ctx.my_xy >> 6)), ctx.my_xy & 63);
+    let (word, column) = (crta(ctx, number::row(ctx.my_xy >> 6)), ctx.my_xy & 63);
+    if !number::is_among(word, column) {
+        return;
+    }
+    let own = number::of(word, column);
     let (pages, page_size) = (crta(ctx, result::PAGES), crta(ctx, result::BYTES));
     let first = own * pages;
     let mut destination = Interleaved::new(ctx, crta(ctx, result::ADDRESS), page_size).cursor(first);
