@@ -28,6 +28,8 @@ global_asm!(
     ".hidden tilework_guarded_16",
     ".globl tilework_guarded_32",
     ".hidden tilework_guarded_32",
+    ".globl tilework_guarded_same_16",
+    ".hidden tilework_guarded_same_16",
     ".globl tilework_guarded_any",
     ".hidden tilework_guarded_any",
     ".globl tilework_guarded_load_1",
@@ -88,6 +90,13 @@ global_asm!(
     "mov rax, [rdi]",
     "xor edx, edx",
     "ret",
+    "tilework_guarded_same_16:",
+    "movdqu xmm0, [rdi]",
+    "movdqu xmm1, [rsi]",
+    "pcmpeqb xmm0, xmm1",
+    "pmovmskb eax, xmm0",
+    "xor eax, 0xffff",
+    "ret",
     "tilework_guarded_any:",
     "mov rcx, rdx",
     "rep movsb",
@@ -124,6 +133,7 @@ unsafe extern "C" {
     fn tilework_guarded_load_2(at: *const u8) -> Word;
     fn tilework_guarded_load_4(at: *const u8) -> Word;
     fn tilework_guarded_load_8(at: *const u8) -> Word;
+    fn tilework_guarded_same_16(at: *const u8, other: *const u8) -> u32;
     fn tilework_guarded_any(to: *mut u8, from: *const u8, len: usize) -> u32;
 }
 
@@ -158,6 +168,14 @@ pub(crate) fn load(at: usize, out: &mut [u8]) -> bool {
 #[must_use]
 pub(crate) fn store(at: usize, data: &[u8]) -> bool {
     copy(std::ptr::with_exposed_provenance_mut(at), data.as_ptr(), data.len())
+}
+
+/// Whether the program's memory at `at` is there and has these bytes.
+#[inline]
+#[must_use]
+pub(crate) fn is_same(at: usize, bytes: &[u8; 16]) -> bool {
+    // SAFETY: an access to the program's memory that is not possible ends the function.
+    unsafe { tilework_guarded_same_16(std::ptr::with_exposed_provenance(at), bytes.as_ptr()) == 0 }
 }
 
 /// Reads a word of 1, 2, 4 or 8 bytes of the program's memory, zero-extended; `None` if it is not

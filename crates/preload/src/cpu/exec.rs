@@ -5,7 +5,7 @@
 
 use super::flags::{CARRY, OVERFLOW, cut, of_result, top};
 use super::plan::{Arithmetic, Class, Operand, Plan, Shift};
-use super::table::Table;
+use super::table::{Pages, Table};
 use super::{Context, Step, Stop, flags, native, strings};
 use crate::state::State;
 use crate::{client, combine, maps, polls, watch};
@@ -31,9 +31,8 @@ pub(super) struct Cpu<'a> {
     pub touched: bool,
     /// Pages of the program's memory that are neither the card's nor pinned, by their numbers.
     plain: [usize; PAGES],
-    /// Where instructions of this run are.
-    first: usize,
-    last: usize,
+    /// Pages with instructions of this run.
+    pub pages: Pages,
     /// One of them may have been changed by the program.
     pub rewritten: bool,
 }
@@ -41,7 +40,7 @@ pub(super) struct Cpu<'a> {
 impl<'a> Cpu<'a> {
     pub(super) fn new(state: &'a mut State, context: &'a mut Context) -> Self {
         let plain = [usize::MAX; PAGES];
-        Self { state, context, touched: false, plain, first: usize::MAX, last: 0, rewritten: false }
+        Self { state, context, touched: false, plain, pages: Pages::new(), rewritten: false }
     }
 
     /// Carries an instruction out, unless it is for the processor.
@@ -50,8 +49,6 @@ impl<'a> Cpu<'a> {
         self.touched = false;
         let plan = table.plan(place);
         let rip = self.context.rip();
-        self.first = self.first.min(rip as usize);
-        self.last = self.last.max(plan.next as usize);
         self.context.set_rip(plan.next);
         match self.execute(table, plan, place) {
             Ok(()) => Step::Done(self.touched),
@@ -146,7 +143,7 @@ impl<'a> Cpu<'a> {
     /// The program's memory is about to be changed.
     #[inline]
     pub(super) fn stored(&mut self, at: usize, len: usize) {
-        self.rewritten |= at < self.last && at + len > self.first;
+        self.rewritten |= self.pages.touch(at, len);
     }
 
     /// Stores to the card, or prepares pinned memory. False: the processor is to store.

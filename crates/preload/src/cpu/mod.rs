@@ -2,12 +2,13 @@
 //!
 //! An instruction that traps costs some microseconds, nearly all of them the kernel's. So the
 //! instructions behind it are interpreted too: as long as one of the last has touched the card,
-//! whether they do or not; how many these are depends on whether that was worth it ([`table`]).
+//! whether they do or not; how many these are depends on whether that was worth it ([`limits`]).
 //! What is not known here ends that, and the processor goes on.
 
 mod context;
 mod exec;
 mod flags;
+mod limits;
 mod native;
 mod plan;
 mod strings;
@@ -61,25 +62,17 @@ pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
 
 fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
     let mut table = table::table();
-    let begin = context.rip();
-    let limit = table.begin(begin);
-    let mut found = Found::default();
-    let done = run_to(&mut table, Cpu::new(state, context), (at, limit), &mut found);
-    table.end(begin, found.accesses, found.apart);
+    let limit = table.begin(context.rip());
+    let mut idle = 0;
+    let done = run_to(&mut table, Cpu::new(state, context), (at, limit), &mut idle);
+    table.limits.end(idle);
     done
 }
 
-/// What a run has found.
-#[derive(Default)]
-struct Found {
-    accesses: u32,
-    /// Instructions between two of them, the most.
-    apart: u32,
-}
-
-fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), found: &mut Found) -> bool {
+/// Carries instructions out. `idle`: those since the last access to the card.
+fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), idle: &mut u32) -> bool {
     let (mut any, mut place) = (false, 0);
-    let (mut idle, mut looks) = (0, 0);
+    let mut looks = 0;
     for count in 0..MOST {
         let rip = cpu.context.rip();
         // A hook of this library's, which the program has called: it takes the lock by itself.
@@ -87,20 +80,22 @@ fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), found: &mu
             if let Some(which) = clock::look_at(rip as usize)
                 && look(which, cpu.state, cpu.context, &mut looks).is_some()
             {
-                idle += 1;
+                *idle += 1;
                 continue;
             }
             return true;
         }
-        let Some(next) = table.find(rip, place) else { return any };
+        let Some(next) = table.find(rip, place, &mut cpu.pages) else { return any };
         place = next;
         match cpu.step(table, place) {
             Step::Done(true) => {
-                found.apart = found.apart.max(idle);
-                found.accesses += 1;
-                (idle, looks) = (0, 0);
+                // The first is the one that has trapped.
+                if any {
+                    table.limits.accessed(*idle);
+                }
+                (*idle, looks) = (0, 0);
             }
-            Step::Done(false) => idle += 1,
+            Step::Done(false) => *idle += 1,
             Step::Native => {
                 if !any && let Some(instruction) = table.instruction(place) {
                     refuse_if_of_card(&cpu, instruction, table.plan(place));
@@ -118,7 +113,7 @@ fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), found: &mu
             // It may have changed its own code.
             table.check_anew();
         }
-        if idle >= limit || (count >= MOST_AWAITED && state::is_awaited()) {
+        if *idle >= limit || (count >= MOST_AWAITED && state::is_awaited()) {
             break;
         }
     }

@@ -1,10 +1,11 @@
 //! What was decoded: a table of the library's, not of the heap, because the handler of a signal
 //! fills it.
 //!
-//! Instructions lie in the order in which they were met, so that those of a loop are neighbours,
-//! and the one behind is mostly the next. The bytes of each are compared once in each run: the
-//! program may have changed them.
+//! Each instruction knows which one came behind it last. The bytes of each are compared once in
+//! each run, and anew when the run has stored to a page with code: the program may have changed
+//! them.
 
+use super::limits::Limits;
 use super::plan::Plan;
 use crate::client;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -12,26 +13,11 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Instructions that are kept.
 pub(super) const TABLE: usize = 16384;
-/// Places where an instruction is looked for by its address.
-const INDEX: usize = 4 * TABLE;
+/// Sets of places where an instruction is looked for by its address, and the places of each.
+const SETS: usize = TABLE;
+const WAYS: usize = 4;
 /// The longest instruction.
 const BYTES: usize = 15;
-
-/// Instructions without an access to the card after which the processor goes on.
-const LIMIT: u32 = 64;
-/// The same in a loop, which has trapped at the same instruction before, while it is not known how
-/// far apart its accesses are. So many take about as long as a trap.
-const LIMIT_OF_LOOP: u32 = 1024;
-/// Runs from a place after which that is found out anew.
-const EXPLORE: u32 = 64;
-/// Instructions beyond twice that distance.
-const MORE: u32 = 16;
-/// Places of traps that are remembered.
-const TRAPS: usize = 64;
-/// Runs from a place that have found no second access to the card, after which only the instruction
-/// itself is carried out; and how many of those, until it is tried again.
-const FRUITLESS: u32 = 4;
-const AGAIN: u32 = 1000;
 
 /// What is needed of an instruction each time.
 #[derive(Clone, Copy)]
@@ -39,6 +25,8 @@ struct Known {
     rip: u64,
     /// The run in which its bytes were compared last.
     checked: u64,
+    /// Where the one is that came behind it last.
+    follower: u16,
     plan: Plan,
 }
 
@@ -49,25 +37,45 @@ struct Source {
     instruction: Option<Instruction>,
 }
 
-/// A place where the program has trapped.
-#[derive(Clone, Copy, Default)]
-struct Trap {
-    rip: u64,
-    /// Runs from there.
-    runs: u32,
-    /// Those since one that was worth it.
-    fruitless: u32,
-    /// Instructions between two accesses, the most of late.
-    apart: u32,
+/// Pages that hold code of a run: a bit for each, which several may share.
+pub(super) struct Pages([u64; PAGES / 64]);
+
+/// Those bits.
+const PAGES: usize = 4096;
+const PAGE: usize = 4096;
+
+impl Pages {
+    pub(super) const fn new() -> Self {
+        Self([0; PAGES / 64])
+    }
+    fn bit(at: usize) -> (usize, u64) {
+        let page = at / PAGE;
+        let bit = (page ^ page >> 12) % PAGES;
+        (bit / 64, 1 << (bit % 64))
+    }
+    fn add(&mut self, at: usize) {
+        let (word, bit) = Self::bit(at);
+        self.0[word] |= bit;
+    }
+    /// Whether `len` bytes at `at` may be code of the run: false is certain.
+    #[inline]
+    pub(super) fn touch(&self, at: usize, len: usize) -> bool {
+        let has = |at| {
+            let (word, bit) = Self::bit(at);
+            self.0[word] & bit != 0
+        };
+        let last = at.wrapping_add(len.max(1) - 1);
+        has(at) || (at / PAGE != last / PAGE && (has(last) || (at..last).step_by(PAGE).any(has)))
+    }
 }
 
 pub(super) struct Table {
-    index: Box<[u16; INDEX]>,
+    index: Box<[[u16; WAYS]; SETS]>,
     known: Box<[Known; TABLE]>,
     sources: Box<[Source; TABLE]>,
     /// Where the next new one goes.
     next: usize,
-    traps: [Trap; TRAPS],
+    pub(super) limits: Limits,
     /// Counts traps, and stores to what may be code.
     run: u64,
 }
@@ -86,21 +94,20 @@ fn filled<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
 pub(super) fn table() -> MutexGuard<'static, Table> {
     let new = || {
         Mutex::new(Table {
-            index: filled(0),
-            known: filled(Known { rip: 0, checked: 0, plan: Plan::NOTHING }),
+            index: filled([0; WAYS]),
+            known: filled(Known { rip: 0, checked: 0, follower: 0, plan: Plan::NOTHING }),
             sources: filled(Source { bytes: [0; 16], instruction: None }),
             next: 0,
-            traps: [Trap::default(); TRAPS],
+            limits: Limits::new(),
             run: 0,
         })
     };
     DECODED.get_or_init(new).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where an instruction is looked for: at one of two neighbours. Pages of several libraries take
-/// part in a loop.
-fn place(rip: u64) -> usize {
-    (rip ^ rip >> 12 ^ rip >> 24) as usize % INDEX
+/// The set in which an instruction is looked for (multiplicative hashing).
+fn set(rip: u64) -> usize {
+    (rip.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 50) as usize % SETS
 }
 
 impl Table {
@@ -108,32 +115,7 @@ impl Table {
     /// which it ends.
     pub(super) fn begin(&mut self, rip: u64) -> u32 {
         self.run += 1;
-        let trap = &mut self.traps[rip as usize % TRAPS];
-        if trap.rip != rip {
-            *trap = Trap { rip, ..Trap::default() };
-            return LIMIT;
-        }
-        trap.runs = trap.runs.wrapping_add(1);
-        match trap.fruitless % AGAIN {
-            0..FRUITLESS if trap.runs % EXPLORE == 1 => LIMIT_OF_LOOP,
-            0..FRUITLESS => (2 * trap.apart + MORE).min(LIMIT_OF_LOOP),
-            _ => 0,
-        }
-    }
-
-    /// The run that a trap at `rip` began has ended. It had so many accesses, and at most so many
-    /// instructions between two of them.
-    pub(super) fn end(&mut self, rip: u64, accesses: u32, apart: u32) {
-        let trap = &mut self.traps[rip as usize % TRAPS];
-        if trap.rip != rip {
-            return;
-        }
-        if accesses > 1 {
-            // Less far apart than before: slowly.
-            (trap.fruitless, trap.apart) = (0, apart.max(trap.apart - trap.apart / 8));
-        } else {
-            trap.fruitless = trap.fruitless.wrapping_add(1);
-        }
+        self.limits.begin(rip)
     }
 
     /// The program may have changed code.
@@ -142,15 +124,16 @@ impl Table {
     }
 
     /// Where the instruction at `rip` is, which was met behind that at `before`. `None` if there is
-    /// none, or none that is known.
+    /// none, or none that is known. Pages of code that was compared are added to `pages`.
     #[inline]
-    pub(super) fn find(&mut self, rip: u64, before: usize) -> Option<usize> {
-        let behind = (before + 1) % TABLE;
-        if self.is_checked(behind, rip) {
-            return Some(behind);
+    pub(super) fn find(&mut self, rip: u64, before: usize, pages: &mut Pages) -> Option<usize> {
+        let follower = usize::from(self.known[before % TABLE].follower) % TABLE;
+        if self.is_checked(follower, rip) {
+            return Some(follower);
         }
-        let at = usize::from(self.index[place(rip)]) % TABLE;
-        if self.is_checked(at, rip) { Some(at) } else { self.look_at(rip) }
+        let at = self.look_up(rip, pages)?;
+        self.known[before % TABLE].follower = at as u16;
+        Some(at)
     }
 
     #[inline]
@@ -168,36 +151,62 @@ impl Table {
         known.rip == rip && known.checked == self.run
     }
 
+    /// Looks an instruction up, and compares its bytes with the program's, once in each run.
+    fn look_up(&mut self, rip: u64, pages: &mut Pages) -> Option<usize> {
+        let ways = self.index[set(rip)];
+        let known = ways.into_iter().map(|at| usize::from(at) % TABLE).find(|&at| self.known[at].rip == rip);
+        if let Some(at) = known {
+            if self.known[at].checked == self.run {
+                return Some(at);
+            }
+            if client::is_same(rip as usize, &self.sources[at].bytes) {
+                self.known[at].checked = self.run;
+                pages.add(rip as usize);
+                pages.add(rip as usize + BYTES);
+                return Some(at);
+            }
+        }
+        let at = self.decode(rip, known)?;
+        pages.add(rip as usize);
+        pages.add(rip as usize + BYTES);
+        Some(at)
+    }
+
+    /// Decodes an instruction anew, which had place `known` before.
     #[inline(never)]
-    fn look_at(&mut self, rip: u64) -> Option<usize> {
+    fn decode(&mut self, rip: u64, known: Option<usize>) -> Option<usize> {
         let mut bytes = [0; 16];
         if !client::load(rip as usize, &mut bytes) {
             // Near the end of memory: as many as there are.
             let len = (1..=BYTES).rev().find(|&len| client::load(rip as usize, &mut bytes[..len]))?;
             bytes[len..].fill(0);
         }
-        let places = [place(rip), place(rip) ^ 1];
-        let is_its = |&at: &usize| self.known[at].rip == rip;
-        let known = places.map(|place| usize::from(self.index[place])).into_iter().find(is_its);
-        if let Some(at) = known
-            && self.sources[at].bytes == bytes
-        {
-            self.known[at].checked = self.run;
-            return Some(at);
-        }
         let instruction = Decoder::with_ip(64, &bytes[..BYTES], rip, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
             return None;
         }
-        let at = known.unwrap_or(self.next);
-        if known.is_none() {
-            self.next = (at + 1) % TABLE;
-            // The place that is found first is the newer one's.
-            self.index[places[1]] = self.index[places[0]];
-            self.index[places[0]] = at as u16;
-        }
-        self.known[at] = Known { rip, checked: self.run, plan: Plan::of(&instruction) };
+        let at = known.unwrap_or_else(|| self.place_for(rip));
+        let follower = self.known[at].follower;
+        self.known[at] = Known { rip, checked: self.run, follower, plan: Plan::of(&instruction) };
         self.sources[at] = Source { bytes, instruction: Some(instruction) };
         Some(at)
+    }
+
+    /// A place for an instruction that has none: the oldest's.
+    fn place_for(&mut self, rip: u64) -> usize {
+        let at = self.next;
+        self.next = (at + 1) % TABLE;
+        let set = set(rip);
+        // What was there is gone: it was overwritten, or it never was. Else the oldest of the set.
+        let age = |place: u16| (at + TABLE - usize::from(place)) % TABLE;
+        let is_gone = |place: u16| {
+            let known = &self.known[usize::from(place) % TABLE];
+            known.rip == 0 || usize::from(place) == at || self::set(known.rip) != set
+        };
+        let ways = self.index[set];
+        let way = (0..WAYS).find(|&way| is_gone(ways[way]));
+        let way = way.or_else(|| (0..WAYS).max_by_key(|&way| age(ways[way]))).unwrap_or(0);
+        self.index[set][way] = at as u16;
+        at
     }
 }
