@@ -13,7 +13,7 @@ use tilework_runtime::{
     ArgSet, CircularBuffer, Cores, DType, Device, DeviceConfig, Dispatch, FirmwareSet, KernelImage, Program, Role,
     UniqueArgs, prebuilt,
 };
-use tilework_sim::{Chip, ChipConfig, Cycle, Event, Known, Observer, Wants, What};
+use tilework_sim::{Chip, ChipConfig, Cycle, Event, Known, Observer, Unjudged, Wants, What};
 
 /// Pages of each tile, their bytes, and tiles that run a program (`firmware/kernels/seeded`).
 const PAGES: usize = 8;
@@ -34,6 +34,9 @@ impl Observer for Counted {
     }
     fn boundaries(&self) -> Vec<std::ops::Range<u32>> {
         self.checks.boundaries()
+    }
+    fn unjudged(&self) -> Unjudged {
+        if self.tells { self.checks.unjudged() } else { Unjudged::default() }
     }
     fn sees_counters_once(&self) -> bool {
         self.tells && self.checks.sees_counters_once()

@@ -434,17 +434,44 @@ impl Chip {
         self.hand_over(now);
         if let Some(hub) = &mut self.hub {
             hub.note(now, note);
-            if let Note::Firmware(_) = note {
-                let boundaries = hub.boundaries();
-                for node in &mut self.nodes {
-                    if let AnyNode::Tensix(tile) = node {
-                        tile.set_boundaries(&boundaries);
-                    }
+            match note {
+                Note::Firmware(_) => {
+                    let boundaries = hub.boundaries();
+                    self.each_tile(|tile| tile.set_boundaries(&boundaries));
+                    self.leave_unjudged();
                 }
+                Note::Queue(_) => {
+                    self.observe_loads();
+                    self.leave_unjudged();
+                }
+                Note::Launch(_) => {
+                    let unjudged = hub.unjudged();
+                    self.each_tile(|tile| tile.launches(&unjudged));
+                }
+                _ => {}
             }
-            if matches!(note, Note::Queue(_)) {
-                self.observe_loads();
+        }
+    }
+
+    fn each_tile(&mut self, mut does: impl FnMut(&mut Tile)) {
+        for node in &mut self.nodes {
+            if let AnyNode::Tensix(tile) = node {
+                does(tile);
             }
+        }
+    }
+
+    /// Has the tiles leave out what observers need to see little of.
+    fn leave_unjudged(&mut self) {
+        let Some(hub) = &self.hub else { return };
+        let (unjudged, wants, others) = (hub.unjudged(), hub.wants(), hub.others_want());
+        self.each_tile(|tile| tile.set_unjudged(&unjudged));
+        if wants.has(Wants::ARRIVALS) {
+            let mut packets = Packets::new(&self.grid, wants);
+            if !others.has(Wants::ARRIVALS) {
+                packets.overlook(&unjudged.tiles);
+            }
+            self.scheduler.observe(Some(packets));
         }
     }
 

@@ -55,7 +55,7 @@ impl RaceObserver {
     /// Whether an event of a tile may change, or ask for, anything of its cores or its L1.
     pub(super) fn matters(what: &What) -> bool {
         match what {
-            What::Line(_) | What::Holds { .. } | What::Leaves(_) => false,
+            What::Line(_) | What::Holds { .. } | What::Prepared { .. } | What::Leaves(_) => false,
             What::Arrives(packet) => {
                 let asks = [PacketKind::ReadRequest, PacketKind::WriteRequest, PacketKind::AtomicRequest];
                 asks.contains(&packet.kind)

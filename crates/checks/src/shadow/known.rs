@@ -23,16 +23,17 @@ use super::observer::{CheckObserver, Span};
 use super::tile::{CoreState, Tile};
 use super::written::{PAGE, Shadow, WORD, WORDS, Written};
 use std::ops::Range;
-use tilework_abi::l1::bank_table;
+use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap, bank_table};
+use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
-use tilework_sim::{Cycle, Known, Observer};
+use tilework_sim::{Cycle, Known};
 
 /// Pages that are told of at once, from that of the access on: a core that goes through its memory
 /// is to find the next ones known.
 const AHEAD: u64 = 16;
 
 /// The largest offset of a load or a store.
-const LARGEST_OFFSET: u32 = 2047;
+pub(super) const LARGEST_OFFSET: u32 = 2047;
 
 /// Accesses after which the same memory is told of again: what was told takes its time, and some of
 /// the granules may have been written since. In L1 that is mostly so soon.
@@ -73,7 +74,53 @@ impl Told {
     }
 }
 
+/// Behind the words that firmware polls, in the first page of L1 ([`Known::words`]).
+const WORDS_END: u64 = PAGE;
+
+/// What was told of the words that firmware polls.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ToldWords {
+    words: [u64; (WORDS_END / 256) as usize],
+    /// Loads since, from words of which was told.
+    seen: u32,
+}
+
 impl CheckObserver {
+    /// A core has loaded from the first bytes of L1: tells of which words loads are right there.
+    /// The rest of a launch, of buffers and of arguments lies behind them; what BRISC finds at
+    /// boundaries is the chip's part.
+    #[inline]
+    pub(super) fn may_know_words(&mut self, tile: &mut Tile, core: Processor, addr: u32, at: Cycle) {
+        if u64::from(addr) < WORDS_END && self.is_asked {
+            let told = &mut tile.told_words;
+            let is_told = told.words[addr as usize / 256] >> (addr / 4 % 64) & 1 != 0;
+            told.seen += u32::from(is_told);
+            if !is_told || told.seen >= AGAIN {
+                self.know_words(tile, core, at);
+            }
+        }
+    }
+
+    #[cold]
+    fn know_words(&mut self, tile: &mut Tile, core: Processor, since: Cycle) {
+        let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return };
+        let Some(written) = tile.l1.page(0) else { return };
+        // Behind the first word: it is where pointers that are zero lead.
+        let end = map.kernel_config.get().min(map.text_cache.get()).min(map.data.get()).min(map.bank_table.get());
+        let mut words = [0; (WORDS_END / 256) as usize];
+        for (word, bytes) in words.iter_mut().zip(written.chunks(4)) {
+            *word = bytes.iter().rev().fold(0, |all, word| all << 16 | whole_words(*word));
+        }
+        words[0] &= !1;
+        for (page, word) in (0..).zip(&mut words) {
+            *word &= ones((u64::from(end) / 4).saturating_sub(64 * page));
+        }
+        tile.told_words = ToldWords { words, seen: 0 };
+        for (page, granules) in (0..).zip(words) {
+            self.tell(Known { tile: tile.xy, core, since, local: false, loads: true, words: true, page, granules });
+        }
+    }
+
     /// A core has accessed L1: tells what is known there, if it is time to.
     #[inline]
     pub(super) fn may_know_l1(&mut self, tile: &mut Tile, core: Processor, span: Span, at: Cycle) {
@@ -118,7 +165,9 @@ impl CheckObserver {
     #[cold]
     fn know_l1(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
         // What begins and ends programs is always seen.
-        let behind_boundaries = self.boundaries().iter().map(|range| range.end).max().unwrap_or(L1_SIZE);
+        let behind =
+            |map: &MemoryMap| map.go_index.get().max(map.launch.get() + LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32);
+        let behind_boundaries = self.firmware.as_ref().map_or(L1_SIZE, |firmware| behind(&firmware.map));
         let Tile { xy, l1, cores, cbs, is_queue, .. } = tile;
         let state = &mut cores[core.index()];
         let owned = match is_queue {
@@ -133,7 +182,16 @@ impl CheckObserver {
             let granules = written(l1, page) & within(page, &owned) & !circular;
             // There are at most `AHEAD` of them.
             state.told[0].granules[(page - first) as usize] = granules | circular;
-            self.tell(Known { tile: *xy, core, since, local: false, loads: false, page: page as u32, granules });
+            self.tell(Known {
+                tile: *xy,
+                core,
+                since,
+                local: false,
+                loads: false,
+                words: false,
+                page: page as u32,
+                granules,
+            });
         }
     }
 
@@ -142,7 +200,16 @@ impl CheckObserver {
         let pages = table.start / PAGE..table.end.div_ceil(PAGE);
         for page in pages.clone() {
             let granules = written(&tile.l1, page) & within(page, &table);
-            self.tell(Known { tile: tile.xy, core, since, local: false, loads: true, page: page as u32, granules });
+            self.tell(Known {
+                tile: tile.xy,
+                core,
+                since,
+                local: false,
+                loads: true,
+                words: false,
+                page: page as u32,
+                granules,
+            });
         }
         tile.cores[core.index()].told[2].tells(pages);
     }
@@ -160,7 +227,16 @@ impl CheckObserver {
         for (page, words) in (around * pages..).zip(words.chunks(4)) {
             let granules = words.iter().rev().fold(0, |all, word| all << 16 | whole_words(*word));
             let granules = granules & !ones(lowest.saturating_sub(page * 64));
-            self.tell(Known { tile: tile.xy, core, since, local: true, loads: false, page: page as u32, granules });
+            self.tell(Known {
+                tile: tile.xy,
+                core,
+                since,
+                local: true,
+                loads: false,
+                words: false,
+                page: page as u32,
+                granules,
+            });
         }
     }
 

@@ -3,6 +3,7 @@
 use super::buffers::Buffers;
 use super::cbs::Counter;
 use super::dram::Dram;
+use super::known::LARGEST_OFFSET;
 use super::report::{Actor, Reports};
 use super::tile::{Tile, Tiles};
 use crate::Checks;
@@ -19,7 +20,8 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 use tilework_driver::{FirmwareNote, LaunchNote, Note};
 use tilework_sim::{
-    Agent, Cycle, Event, Known, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Unit, Wants, What,
+    Agent, Cycle, Event, Known, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Unit, Unjudged, Wants,
+    What,
 };
 
 /// Looks for wrong accesses and broken rules of protocol. Attach it to a chip before the device is
@@ -38,6 +40,8 @@ pub struct CheckObserver {
     pub(super) stranger: Option<Arc<LaunchNote>>,
     /// The number of the next launch.
     launches: u64,
+    /// The highest end of the data of any kernel so far, in the local RAM of each core.
+    local_ends: [u32; 5],
     /// Memory whose accesses need not be seen any more, for the chip.
     pub(super) known: Vec<Known>,
     /// The chip asks for it.
@@ -65,6 +69,7 @@ impl CheckObserver {
             in_flight: InFlight::default(),
             stranger: None,
             launches: 0,
+            local_ends: [0; 5],
             known: Vec::new(),
             is_asked: false,
         }
@@ -88,6 +93,7 @@ impl CheckObserver {
         let mut tile = self.tiles.take(xy);
         match &event.agent {
             _ if let What::Holds { core, addr } = event.what => tile.caches.fill(core, addr),
+            _ if let What::Prepared { core, page, words } = event.what => tile.prepared(core, page, words),
             Agent::Core(core) => self.on_core(&mut tile, *core, event),
             Agent::Coprocessor(unit) => self.on_unit(&mut tile, *unit, event),
             Agent::Niu(_) => self.on_packet(&mut tile, event),
@@ -104,6 +110,7 @@ impl CheckObserver {
                 self.loaded(tile, (core, actor), span, (value, cached));
                 self.may_know_l1(tile, core, span, event.at);
                 self.may_know_table(tile, core, span, event.at);
+                self.may_know_words(tile, core, addr, event.at);
             }
             What::Store { addr, bytes, value } if addr < L1_SIZE => {
                 let span = Span { addr, len: bytes.into() };
@@ -405,6 +412,10 @@ impl CheckObserver {
 
     fn launched(&mut self, launch: &Arc<LaunchNote>) {
         self.launches = launch.number + 1;
+        for kernel in launch.roles.iter().flat_map(|role| &role.kernels) {
+            let end = &mut self.local_ends[kernel.processor.index()];
+            *end = kernel.local.end.max(*end);
+        }
         for &xy in &launch.cores {
             self.tiles.get(xy).pending.push_back(Arc::clone(launch));
         }
@@ -451,7 +462,25 @@ impl Observer for CheckObserver {
     fn boundaries(&self) -> Vec<Range<u32>> {
         let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return Vec::new() };
         let (go, launch) = (map.go.get(), map.launch.get());
-        vec![go..go + 4 * GO_ENTRIES, launch..launch + LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32]
+        // Of a launch message the first word (`Self::watch_go`).
+        let launches = (0..LAUNCH_ENTRIES).map(|entry| launch + entry * LAUNCH_MSG_BYTES as u32);
+        std::iter::once(go..go + 4 * GO_ENTRIES).chain(launches.map(|at| at..at + 4)).collect()
+    }
+
+    fn unjudged(&self) -> Unjudged {
+        let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return Unjudged::default() };
+        let start = map.firmware_text.iter().map(|start| start.get()).min().unwrap_or(0);
+        let end = map.firmware_end.iter().map(|end| end.get()).max().unwrap_or(0);
+        // Kernels lie behind it, whatever the map.
+        let code = start..end.min(map.kernel_config.get()).min(map.text_cache.get()).min(map.data.get());
+        let go = map.go.get();
+        let highest = self.local_ends.iter().zip(map.kernel_local).map(|(kernels, firmware)| firmware.max(*kernels));
+        let mut stacks = [u32::MAX; 5];
+        for (stack, limit) in stacks.iter_mut().zip(highest) {
+            *stack = limit.saturating_add(LARGEST_OFFSET + 1);
+        }
+        let tiles = self.tiles.iter().filter(|tile| tile.is_queue).map(|tile| tile.xy).collect();
+        Unjudged { code, stacks, polled: go..go + 4 * GO_ENTRIES, tiles }
     }
 
     fn sees_counters_once(&self) -> bool {

@@ -3,7 +3,7 @@
 
 use super::caches::Caches;
 use super::cbs::Cb;
-use super::known::Told;
+use super::known::{Told, ToldWords};
 use super::observer::Span;
 use super::report::Actor;
 use super::written::{Shadow, Written};
@@ -69,6 +69,9 @@ impl CoreState {
     /// The instruction at `pc` of the kernel.
     #[inline]
     pub(crate) fn instruction(&mut self, pc: u32) -> Option<Insn> {
+        if !self.in_kernel(pc) {
+            return None;
+        }
         let slot = (pc / 4) as usize % DECODED;
         if self.decoded[slot].0 != pc {
             self.decoded[slot] = (pc, self.decode(pc));
@@ -100,6 +103,8 @@ pub(crate) struct Tile {
     pub caches: Caches,
     /// Launches that have not begun here, oldest first.
     pub pending: VecDeque<Arc<LaunchNote>>,
+    /// The words that firmware polls of which was told that loads find nothing wrong.
+    pub told_words: ToldWords,
     /// The program that runs now.
     pub launch: Option<Arc<LaunchNote>>,
     /// Its position among the cores of the launch.
@@ -124,6 +129,7 @@ impl Tile {
             cores: std::array::from_fn(|_| CoreState::new()),
             caches: Caches::default(),
             pending: VecDeque::new(),
+            told_words: ToldWords::default(),
             launch: None,
             number: 0,
             cbs: Vec::new(),
@@ -139,6 +145,15 @@ impl Tile {
     pub(crate) fn wrote(&mut self, addr: u32, len: u32, core: Option<Processor>, by: impl Fn() -> Place) {
         self.l1.mark(addr.into(), len.into(), true);
         self.caches.written(addr, len, core, by);
+    }
+
+    /// Code of a core that is not judged has stored words of its local RAM.
+    pub(crate) fn prepared(&mut self, core: Processor, page: u8, words: u64) {
+        let local = &mut self.cores[core.index()].local;
+        let first = 64 * u64::from(page);
+        for word in (first..first + 64).filter(|word| words >> (word - first) & 1 != 0) {
+            local.mark(4 * word, 4, true);
+        }
     }
 
     /// Whether it is the kernel of this core that does something.

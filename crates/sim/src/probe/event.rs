@@ -217,6 +217,17 @@ pub enum What {
         /// The first byte of the line.
         addr: u32,
     },
+    /// Words of its local RAM that a core has stored by code that is not judged
+    /// ([`Unjudged`](super::Unjudged)), instead of an event for each store: told before the next
+    /// event of its local RAM (`LOCAL`).
+    Prepared {
+        /// The core.
+        core: Processor,
+        /// Which 64 words, from 0.
+        page: u8,
+        /// Which of them, a bit each.
+        words: u64,
+    },
     /// A core is about to execute what was written since it last emptied its instruction cache,
     /// which may have what was there before (`ACCESSES`). Told at the event's `pc` when the core
     /// comes there from elsewhere.
@@ -395,6 +406,9 @@ impl Agent {
 }
 
 impl Event {
+    /// Bits of a rank.
+    pub(crate) const RANK_BITS: u32 = 20;
+
     /// The place of its agent in the order of the agents of the chip. What comes before a packet
     /// has an agent of its own: the packet is recorded first, where it is routed.
     #[inline]

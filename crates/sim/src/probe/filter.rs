@@ -10,10 +10,17 @@
 //! - A store that is left out makes no copy stale: a granule is known for one core only, while no
 //!   other core has a line of it. The first access of another core ends that.
 //!
+//! Firmware polls words in the lowest bytes of L1. Of those it can say once and for all that loads
+//! find nothing wrong ([`Known::words`]); of boundaries that BRISC polls only loads are left out
+//! that find what the access before to any boundary found, because they begin and end nothing.
+//! Before somebody writes there, copies are made up for likewise. A fence is left out if no copy
+//! was told since the last one. Of what code that is not judged ([`Unjudged`]) stores in local RAM
+//! the words are kept until somebody may ask for them.
+//!
 //! So what an observer concludes does not depend on when a tile hears of what it knows, which is
 //! some time later, and later for some numbers of threads than for others.
 
-use super::What;
+use super::{Unjudged, What};
 use crate::Cycle;
 use std::ops::Range;
 use tilework_abi::noc::NocXy;
@@ -27,6 +34,9 @@ const GRANULES: usize = (L1_SIZE / GRANULE) as usize;
 /// Bytes of a granule of local RAM, of which little is used, and pages of the largest one.
 const WORD: u32 = 4;
 const LOCAL_PAGES: usize = (LOCAL_SIZE_DM / WORD / PAGE) as usize;
+/// Behind the words of L1 that firmware polls, and 64 of them a page.
+const WORDS_END: u32 = 1 << 12;
+const WORD_PAGES: usize = (WORDS_END / WORD / PAGE) as usize;
 /// Lines of a core's data cache, and their bytes (BabyRISCV/README.md).
 const LINES: usize = 4;
 const LINE: u32 = 16;
@@ -46,6 +56,9 @@ pub struct Known {
     pub local: bool,
     /// Loads only: stores there, in L1, are to be seen.
     pub loads: bool,
+    /// Granules of 4 bytes in the first 4 KiB of L1: loads of any core, for good. At a boundary it
+    /// is known that loads of the same value find nothing new.
+    pub words: bool,
     /// Which 64 granules, from 0: in L1 granules of 64 bytes, in local RAM of 4.
     pub page: u32,
     /// Which of them, a bit each.
@@ -58,6 +71,27 @@ struct Line {
     number: u32,
     /// By a load that was left out and has not been made up for.
     hidden: bool,
+    /// Likewise, by one of a word that is polled: other words of the line may not be known.
+    polled: bool,
+}
+
+impl Line {
+    const NONE: Self = Self { number: u32::MAX, hidden: false, polled: false };
+
+    /// Whether the observer has not been told of it.
+    #[inline]
+    fn is_untold(self) -> bool {
+        self.hidden | self.polled
+    }
+}
+
+/// An access to L1 that is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) addr: u32,
+    pub(crate) stores: bool,
+    /// The core's cache holds its line from now on.
+    pub(crate) fills: bool,
 }
 
 /// Mark of a granule that several cores access: nothing of it is left out.
@@ -76,8 +110,25 @@ pub(crate) struct Filter {
     /// For each core, of the granules of its local RAM.
     local: [[u64; LOCAL_PAGES]; 5],
     lines: [[Line; LINES]; 5],
-    /// Whether a line may be hidden.
+    /// Whether a line may be hidden, or one of words that are polled.
     hides: bool,
+    /// Whether the observer may have been told of a line that the core's cache holds.
+    told: [bool; 5],
+    /// The words of which [`Known::words`].
+    words: [u64; WORD_PAGES],
+    /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
+    polled: Option<(u32, u8, u32)>,
+    /// The words of its local RAM that each core has stored by code that is not judged, and those of
+    /// them that the observer has not been told of.
+    stored: [[u64; LOCAL_PAGES]; 5],
+    untold: [[u64; LOCAL_PAGES]; 5],
+    /// Whether there are any of those.
+    is_untold: [bool; 5],
+    /// The code that is not judged, from where on accesses to local RAM are right for each core, and
+    /// the boundaries that BRISC polls.
+    unjudged: Range<u32>,
+    stacks: [u32; 5],
+    polls: Range<u32>,
     boundaries: Vec<Range<u32>>,
     /// What was known up to this cycle is not known any more.
     passed: Cycle,
@@ -90,8 +141,17 @@ impl Filter {
             l1: no_owners(),
             marked: Vec::new(),
             local: [[0; LOCAL_PAGES]; 5],
-            lines: [[Line { number: u32::MAX, hidden: false }; LINES]; 5],
+            lines: [[Line::NONE; LINES]; 5],
             hides: false,
+            told: [true; 5],
+            words: [0; WORD_PAGES],
+            polled: None,
+            stored: [[0; LOCAL_PAGES]; 5],
+            untold: [[0; LOCAL_PAGES]; 5],
+            is_untold: [false; 5],
+            unjudged: 0..0,
+            stacks: [u32::MAX; 5],
+            polls: 0..0,
             boundaries: Vec::new(),
             passed: 0,
         }
@@ -99,7 +159,8 @@ impl Filter {
 
     /// A core's cache holds the lines with these numbers.
     pub(crate) fn set_cache(&mut self, core: Processor, lines: [u32; LINES]) {
-        self.lines[core as usize] = lines.map(|number| Line { number, hidden: false });
+        self.lines[core as usize] = lines.map(|number| Line { number, ..Line::NONE });
+        self.told[core as usize] = true;
     }
 
     /// Whether a load from L1 is left out.
@@ -112,7 +173,7 @@ impl Filter {
             return line.hidden;
         }
         let known = self.l1[(addr / GRANULE) as usize % GRANULES] & !LOADS == mark(core);
-        *line = Line { number: addr / LINE, hidden: known };
+        *line = Line { number: addr / LINE, hidden: known, polled: false };
         self.hides |= known;
         known
     }
@@ -131,80 +192,204 @@ impl Filter {
         page.is_some_and(|page| page >> (granule % PAGE) & 1 != 0)
     }
 
+    /// Whether a load from L1 that [`Filter::skips_load`] does not leave out is one of a word that
+    /// is polled, and finds nothing new.
+    pub(crate) fn polls(&mut self, core: Processor, addr: u32, (bytes, value): (u8, u32), cached: bool) -> bool {
+        let word = addr / WORD;
+        let is_known = addr < WORDS_END && self.words[(word / PAGE) as usize] >> (word % PAGE) & 1 != 0;
+        if !is_known
+            || self.is_others(core, addr)
+            || self.is_boundary(core, addr) && self.polled != Some((addr, bytes, value))
+        {
+            return false;
+        }
+        let line = &mut self.lines[core as usize][slot(addr)];
+        if cached {
+            return line.polled && line.number == addr / LINE;
+        }
+        *line = Line { number: addr / LINE, hidden: false, polled: true };
+        self.hides = true;
+        true
+    }
+
+    /// A core empties its cache. Says whether its observer may have been told of what was there.
+    pub(crate) fn fence(&mut self, core: Processor) -> bool {
+        self.lines[core as usize] = [Line::NONE; LINES];
+        std::mem::take(&mut self.told[core as usize])
+    }
+
+    /// BRISC has accessed a boundary: what it has loaded there, if it polls it.
+    pub(crate) fn passes(&mut self, what: &What) {
+        self.polled = match what {
+            What::Load { addr, bytes, value, .. } if self.polls.contains(addr) => Some((*addr, *bytes, *value)),
+            _ => None,
+        };
+    }
+
+    /// Whether a load from local RAM is not judged, or is right in any case.
+    pub(crate) fn overlooks_local(&mut self, core: Processor, pc: u32, addr: u32) -> bool {
+        let word = addr.wrapping_sub(LOCAL_BASE) / WORD;
+        let (page, bit) = ((word / PAGE) as usize, 1 << (word % PAGE));
+        let is_stored = self.stored[core as usize].get(page).is_some_and(|stored| stored & bit != 0);
+        if is_stored && addr >= self.stacks[core as usize] {
+            self.local[core as usize][page] |= bit;
+            return true;
+        }
+        self.unjudged.contains(&pc)
+    }
+
+    /// Keeps a store to local RAM by code that is not judged, or where it is right in any case; false
+    /// if it has to be told by itself.
+    pub(crate) fn keeps_local(&mut self, core: Processor, pc: u32, addr: u32, bytes: u8) -> bool {
+        let is_right = addr >= self.stacks[core as usize];
+        if !is_right && !self.unjudged.contains(&pc) {
+            return false;
+        }
+        let word = addr.wrapping_sub(LOCAL_BASE) / WORD;
+        let (core, page, bit) = (core as usize, (word / PAGE) as usize, 1 << (word % PAGE));
+        let Some(stored) = self.stored[core].get_mut(page) else { return false };
+        if *stored & bit == 0 {
+            if u32::from(bytes) < WORD {
+                return false;
+            }
+            *stored |= bit;
+            self.untold[core][page] |= bit;
+            self.is_untold[core] = true;
+        }
+        if is_right {
+            self.local[core][page] |= bit;
+        }
+        true
+    }
+
+    /// Something of a core's local RAM is about to be recorded: `told` gets what was kept.
+    #[inline]
+    pub(crate) fn tell_kept(&mut self, core: Processor, mut told: impl FnMut(What)) {
+        if std::mem::take(&mut self.is_untold[core as usize]) {
+            for (page, words) in (0..).zip(&mut self.untold[core as usize]).filter(|(_, words)| **words != 0) {
+                told(What::Prepared { core, page, words: std::mem::take(words) });
+            }
+        }
+    }
+
     #[inline(always)]
     fn owner(&self, addr: u32) -> u8 {
         self.l1.get((addr / GRANULE) as usize).copied().unwrap_or(0)
     }
 
+    /// Whether accesses of another core are left out there.
+    fn is_others(&self, core: Processor, addr: u32) -> bool {
+        ![0, SHARED, mark(core), mark(core) | LOADS].contains(&self.owner(addr))
+    }
+
+    fn is_boundary(&self, core: Processor, addr: u32) -> bool {
+        core == Processor::Brisc && self.boundaries.iter().any(|range| range.contains(&addr))
+    }
+
     /// An access of `core` to L1 is about to be recorded: `told` gets what comes before it. Says
     /// whether it is one to a boundary.
     #[inline]
-    pub(crate) fn records(&mut self, core: Processor, at: Cycle, addr: u32, told: impl FnMut(What)) -> bool {
-        if core == Processor::Brisc && self.boundaries.iter().any(|range| range.contains(&addr)) {
+    pub(crate) fn records(&mut self, core: Processor, at: Cycle, access: &Access, mut told: impl FnMut(What)) -> bool {
+        let Access { addr, stores, fills } = *access;
+        let is_boundary = self.is_boundary(core, addr);
+        if is_boundary {
             self.passed = at;
-            self.forget(told);
-            return true;
-        }
-        let owner = self.owner(addr);
-        if ![0, SHARED, mark(core), mark(core) | LOADS].contains(&owner) {
+            self.forget(&mut told);
+        } else if self.is_others(core, addr) {
             self.l1[(addr / GRANULE) as usize] = SHARED;
             let granule = addr / GRANULE * GRANULE;
-            self.unhide(granule..granule + GRANULE, told);
-        } else if self.hides {
+            self.unhide(granule..granule + GRANULE, |line| line.is_untold(), &mut told);
+        }
+        if self.hides {
             let line = &mut self.lines[core as usize][slot(addr)];
-            if line.hidden && line.number == addr / LINE {
-                line.hidden = false;
-                let mut told = told;
+            if line.is_untold() && line.number == addr / LINE {
+                (line.hidden, line.polled) = (false, false);
+                self.told[core as usize] = true;
                 told(What::Holds { core, addr: line.number * LINE });
             }
+            if stores && addr < WORDS_END {
+                self.unhide(addr..addr + 1, |line| line.polled, &mut told);
+            }
         }
-        false
+        self.told[core as usize] |= fills;
+        is_boundary
     }
 
     /// Something other than a core is about to write to L1: `told` gets what comes before that.
     #[inline]
     pub(crate) fn written(&mut self, span: Range<u32>, told: impl FnMut(What)) {
         if self.hides {
-            self.unhide(span, told);
+            self.unhide(span, Line::is_untold, told);
         }
     }
 
-    /// Tells which cores hold lines of a span by loads that were left out.
+    /// Tells which cores hold lines of a span by such loads that were left out.
     #[cold]
-    fn unhide(&mut self, span: Range<u32>, mut told: impl FnMut(What)) {
+    fn unhide(&mut self, span: Range<u32>, which: impl Fn(Line) -> bool, mut told: impl FnMut(What)) {
         for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
-            for line in lines.iter_mut().filter(|line| line.hidden) {
+            for line in lines.iter_mut().filter(|line| which(**line)) {
                 let start = line.number * LINE;
                 if start < span.end && span.start < start + LINE {
-                    line.hidden = false;
+                    (line.hidden, line.polled) = (false, false);
+                    self.told[core as usize] = true;
                     told(What::Holds { core, addr: start });
                 }
             }
         }
-        self.hides = self.lines.iter().flatten().any(|line| line.hidden);
+        self.hides = self.lines.iter().flatten().any(|line| line.is_untold());
     }
 
-    /// Nothing is known any more: `told` gets what was left out and is still of importance.
-    pub(crate) fn forget(&mut self, told: impl FnMut(What)) {
+    /// Nothing is known any more of what ends at a boundary: `told` gets what was left out and is
+    /// still of importance.
+    fn forget(&mut self, told: impl FnMut(What)) {
         self.local = [[0; LOCAL_PAGES]; 5];
         if !self.marked.is_empty() {
             self.marked.drain(..).for_each(|granule| self.l1[usize::from(granule)] = 0);
-            self.unhide(0..L1_SIZE, told);
+            self.unhide(0..L1_SIZE, |line| line.hidden, told);
         }
+    }
+
+    /// Nothing is known any more: `told` gets what was left out and is still of importance, for each
+    /// core.
+    pub(crate) fn forget_all(&mut self, mut told: impl FnMut(What)) {
+        self.forget(&mut told);
+        self.unhide(0..L1_SIZE, Line::is_untold, &mut told);
+        Processor::ALL.into_iter().for_each(|core| self.tell_kept(core, &mut told));
+        self.stored = [[0; LOCAL_PAGES]; 5];
+        self.words = [0; WORD_PAGES];
+        (self.polled, self.told) = (None, [true; 5]);
+    }
+
+    /// A program may be launched: the same value at a boundary may begin it.
+    pub(crate) fn launches(&mut self) {
+        self.polled = None;
     }
 
     /// From now on these are the boundaries; what was known up to cycle `at` is not.
     pub(crate) fn set_boundaries(&mut self, boundaries: &[Range<u32>], at: Cycle) {
         self.boundaries = boundaries.to_vec();
         self.passed = at;
+        (self.words, self.polled) = ([0; WORD_PAGES], None);
+    }
+
+    /// From now on this is not judged; on a tile that is `overlooked` no code is.
+    pub(crate) fn set_unjudged(&mut self, unjudged: &Unjudged, overlooked: bool) {
+        self.unjudged = if overlooked { 0..u32::MAX } else { unjudged.code.clone() };
+        (self.polls, self.stacks) = (unjudged.polled.clone(), unjudged.stacks);
     }
 
     /// Takes what an observer knows. Granules of which `is_watched` are not left out.
     pub(crate) fn know(&mut self, known: &Known, is_watched: impl Fn(u32) -> bool) {
+        let (core, page) = (known.core.index(), known.page as usize);
+        if known.words {
+            if let Some(words) = self.words.get_mut(page) {
+                *words |= known.granules;
+            }
+            return;
+        }
         if known.since <= self.passed {
             return;
         }
-        let (core, page) = (known.core.index(), known.page as usize);
         if known.local {
             if let Some(granules) = self.local[core].get_mut(page) {
                 *granules |= known.granules;
@@ -212,14 +397,17 @@ impl Filter {
             return;
         }
         let Self { l1, marked, lines, .. } = self;
-        let held = |granule: u32| {
-            let others = lines.iter().enumerate().filter(|(other, _)| *other != core);
-            others.flat_map(|(_, lines)| lines).any(|line| line.number / (GRANULE / LINE) == granule)
-        };
-        let granules = (0..PAGE).filter(|bit| known.granules >> bit & 1 != 0).map(|bit| known.page * PAGE + bit);
-        for granule in granules {
+        // Those of which another core holds a line.
+        let others = lines.iter().enumerate().filter(|(other, _)| *other != core).flat_map(|(_, lines)| lines);
+        let held = others.fold(0, |all, line| {
+            let granule = line.number / (GRANULE / LINE);
+            all | u64::from(granule / PAGE == known.page) << (granule % PAGE)
+        });
+        let mut granules = known.granules & !held;
+        while granules != 0 {
+            let granule = known.page * PAGE + granules.trailing_zeros();
+            granules &= granules - 1;
             if let Some(owner @ 0) = l1.get_mut(granule as usize)
-                && !held(granule)
                 && !is_watched(granule * GRANULE)
             {
                 *owner = mark(known.core) | if known.loads { LOADS } else { 0 };
@@ -258,13 +446,14 @@ mod tests {
     const NCRISC: Processor = Processor::Ncrisc;
 
     fn known(core: Processor, since: Cycle, page: u32, granules: u64) -> Known {
-        Known { tile: TILE, core, since, local: false, loads: false, page, granules }
+        Known { tile: TILE, core, since, local: false, loads: false, words: false, page, granules }
     }
 
     /// What is told before an access that is recorded.
     fn told(filter: &mut Filter, core: Processor, at: Cycle, addr: u32) -> Vec<What> {
         let mut told = Vec::new();
-        filter.records(core, at, addr, |what| told.push(what));
+        let access = Access { addr, stores: false, fills: true };
+        filter.records(core, at, &access, |what| told.push(what));
         told
     }
 
@@ -361,6 +550,7 @@ mod tests {
                 // The granule of the boundary, and one for each core, which others seldom access.
                 let granule = if next(100) == 0 { next(3) } else { c as u32 };
                 let addr = if next(200) == 0 { 0 } else { 64 * (1 + granule) + 4 * next(16) };
+                let access = |stores, fills| Access { addr, stores, fills };
                 let mut holds = Vec::new();
                 match next(10) {
                     0 => {
@@ -374,7 +564,7 @@ mod tests {
                         if filter.skips_store(core, addr) {
                             left_out += 1;
                         } else {
-                            filter.records(core, at, addr, |what| holds.push(what));
+                            filter.records(core, at, &access(true, false), |what| holds.push(what));
                             conclude(&mut seen, &holds);
                             seen.drop_line(c, addr);
                             seen.written(Some(c), addr);
@@ -390,7 +580,7 @@ mod tests {
                             left_out += 1;
                             assert!(!is_stale, "{at}: a stale copy is left out");
                         } else {
-                            filter.records(core, at, addr, |what| holds.push(what));
+                            filter.records(core, at, &access(false, !cached), |what| holds.push(what));
                             conclude(&mut seen, &holds);
                             assert_eq!(cached && seen.is_stale(c, addr), is_stale, "{at}");
                             if !cached {

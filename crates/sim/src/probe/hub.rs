@@ -1,6 +1,6 @@
 //! The hub: collects events, puts them in order and hands them to the observers.
 
-use super::{Agent, Event, Known, Observer, Spot, Wants, What};
+use super::{Agent, Event, Known, Observer, Spot, Unjudged, Wants, What};
 use crate::Cycle;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,11 +10,16 @@ use tilework_driver::Note;
 /// Events are put in order when there are so many, or when somebody asks. So few stay in the
 /// caches of the host, and what observers know comes to the tiles soon: most of all where nobody
 /// else sees what is known. Where tiles gather lines each batch costs more.
-const BATCH: usize = 1 << 10;
+const BATCH: usize = 1 << 7;
 const BATCH_OF_LINES: usize = 1 << 12;
 
-/// How many cycles there may be for each event, so that they are counted one by one.
-const SPARSE: Cycle = 16;
+/// Where an event's rank is in a key, which its place in [`Hub::pending`] is below of, and its cycle
+/// among those that are counted together above.
+const RANK: u32 = u32::BITS;
+const CYCLE: u32 = RANK + Event::RANK_BITS;
+
+/// How many cycles are counted together at most, as a power of two.
+const MOST_TOGETHER: u32 = u64::BITS - CYCLE;
 
 /// What stands where an event was.
 const TAKEN: Event = Event { at: 0, spot: Spot::Inert, agent: Agent::Niu(0), pc: 0, known: false, what: What::Fence };
@@ -28,9 +33,9 @@ pub(crate) struct Hub {
     pending: Vec<Event>,
     /// When there are more, they are handed over.
     limit: usize,
-    /// The place of each event in the order of its cycle, above its place in [`Hub::pending`].
+    /// The place of each event in the order of the cycles that are counted together.
     keys: Vec<u64>,
-    /// Where the keys of each cycle begin.
+    /// Where the keys of cycles that are counted together begin.
     cycles: Vec<u32>,
     /// The events that are pending in their order, by their places.
     order: Vec<u32>,
@@ -116,6 +121,11 @@ impl Hub {
         self.knows.map(|knows| self.observers[knows].boundaries()).unwrap_or_default()
     }
 
+    /// What the same observer needs to see little of.
+    pub(crate) fn unjudged(&self) -> Unjudged {
+        self.knows.map(|knows| self.observers[knows].unjudged()).unwrap_or_default()
+    }
+
     /// Takes out what is known, with the nodes of the tiles.
     pub(crate) fn known(&mut self) -> impl Iterator<Item = (usize, Known)> + use<'_> {
         let nodes = &self.nodes;
@@ -189,7 +199,9 @@ impl Hub {
         let span = last.saturating_sub(first);
         // More than 2^32 events fit into no memory.
         let places = 0..u32::try_from(pending.len()).unwrap_or(u32::MAX);
-        if span > SPARSE * pending.len() as Cycle {
+        // About as many counts as events.
+        let together = (span / (2 * pending.len() as Cycle).max(1)).checked_ilog2().map_or(0, |bits| bits + 1);
+        if together > MOST_TOGETHER {
             order.extend(places);
             // Stable, as what follows: the events of an agent keep their order.
             return order.sort_by_cached_key(|&place| {
@@ -197,23 +209,25 @@ impl Hub {
                 (event.at, event.rank())
             });
         }
-        // By cycles, and in each of them by small keys, all different.
+        // By cycles, and among those that are counted together by small keys, all different.
+        let count = (span >> together) as usize + 1;
         cycles.clear();
-        cycles.resize(span as usize + 2, 0);
-        pending.iter().for_each(|event| cycles[(event.at - first) as usize + 1] += 1);
+        cycles.resize(count + 1, 0);
+        pending.iter().for_each(|event| cycles[((event.at - first) >> together) as usize + 1] += 1);
         for at in 1..cycles.len() {
             cycles[at] += cycles[at - 1];
         }
         keys.clear();
         keys.resize(pending.len(), 0);
         for (place, event) in places.zip(pending.iter()) {
-            let next = &mut cycles[(event.at - first) as usize];
-            keys[*next as usize] = u64::from(event.rank()) << u32::BITS | u64::from(place);
+            let (at, rank) = (event.at - first, u64::from(event.rank()));
+            let next = &mut cycles[(at >> together) as usize];
+            keys[*next as usize] = (at & ((1 << together) - 1)) << CYCLE | rank << RANK | u64::from(place);
             *next += 1;
         }
-        // Where those of a cycle began, those of the next one begin now.
+        // Where those of some cycles began, those of the next ones begin now.
         let mut begin = 0;
-        for &end in cycles.iter().take(span as usize + 1) {
+        for &end in cycles.iter().take(count) {
             if end - begin > 1 {
                 keys[begin as usize..end as usize].sort_unstable();
             }

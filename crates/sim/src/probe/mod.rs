@@ -81,6 +81,32 @@ impl BitOr for Wants {
     }
 }
 
+/// What an observer of all accesses needs to see little of, if nobody else wants to see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unjudged {
+    /// Instructions on Tensix tiles whose loads from local RAM it does not look at, and of whose
+    /// stores there it needs to know the words only, before the next event of the core's local RAM
+    /// ([`What::Prepared`]): firmware.
+    pub code: Range<u32>,
+    /// From which address of its local RAM on it does not look at loads of each core from words that
+    /// were stored, and needs to know of stores as of those: above whatever stack pointer is wrong.
+    pub stacks: [u32; 5],
+    /// The [`boundaries`](Observer::boundaries) that BRISC polls: a load from there begins and ends
+    /// nothing if the access to a boundary before it was one that found the same there.
+    pub polled: Range<u32>,
+    /// Tiles of whose cores it only needs to know what they read and write in L1, besides what
+    /// arrives: all code there is as the above, requests and loads of registers are not told, nor
+    /// packets that ask for something to be read for them or acknowledge what they wrote.
+    pub tiles: Vec<NocXy>,
+}
+
+impl Default for Unjudged {
+    /// All is to be seen.
+    fn default() -> Self {
+        Self { code: 0..0, stacks: [u32::MAX; 5], polled: 0..0, tiles: Vec::new() }
+    }
+}
+
 /// Somebody who looks at what happens on a chip.
 pub trait Observer: Send {
     /// What it wants, asked once.
@@ -96,8 +122,14 @@ pub trait Observer: Send {
     fn boundaries(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
-    /// Whether it needs to see only the first load of each counter of an NIU, by each core, since a
-    /// request was last started there. Asked once, of the first observer that wants accesses.
+    /// What it needs to see little of; asked, of the first observer that wants accesses, after notes
+    /// of firmware, of command queues and of launches.
+    fn unjudged(&self) -> Unjudged {
+        Unjudged::default()
+    }
+    /// Whether it needs to see only the first load of a counter of an NIU, by each core, since a
+    /// request was last started there, and the first of that of each transaction id. Asked once, of
+    /// the first observer that wants accesses.
     fn sees_counters_once(&self) -> bool {
         false
     }
@@ -153,6 +185,9 @@ impl<T: Observer> Observer for Arc<Mutex<T>> {
     }
     fn boundaries(&self) -> Vec<Range<u32>> {
         self.lock().map_or(Vec::new(), |observer| observer.boundaries())
+    }
+    fn unjudged(&self) -> Unjudged {
+        self.lock().map_or_else(|_| Unjudged::default(), |observer| observer.unjudged())
     }
     fn sees_counters_once(&self) -> bool {
         self.lock().is_ok_and(|observer| observer.sees_counters_once())

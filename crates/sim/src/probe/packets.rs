@@ -4,7 +4,7 @@ use super::{Agent, Event, PacketEvent, PacketKind, Spot, Wants, What};
 use crate::Cycle;
 use crate::noc::{Body, Dest, Grid, Packet, Place};
 use std::sync::Arc;
-use tilework_abi::noc::{GRID_X, GRID_Y};
+use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 
 /// Makes events of packets.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub(crate) struct Packets {
     spots: Arc<[Spot]>,
     /// Those of all tiles that leave are wanted, not only those of the host.
     leave: bool,
+    /// The tiles for which nobody wants to see what is read, or that what was written arrived.
+    overlooked: Vec<Spot>,
 }
 
 impl Packets {
@@ -20,7 +22,26 @@ impl Packets {
     pub(crate) fn new(grid: &Grid, wants: Wants) -> Self {
         // Coordinates have six bits.
         let places = (0..GRID_Y as u8).flat_map(|y| (0..GRID_X as u8).map(move |x| Place { node: 0, x, y }));
-        Self { spots: places.map(|place| grid.spot(place)).collect(), leave: wants.has(Wants::NOC) }
+        Self {
+            spots: places.map(|place| grid.spot(place)).collect(),
+            leave: wants.has(Wants::NOC),
+            overlooked: Vec::new(),
+        }
+    }
+
+    /// Requests to read of these tiles, and acknowledgements of their writes, are left out from now
+    /// on.
+    pub(crate) fn overlook(&mut self, tiles: &[NocXy]) {
+        self.overlooked = tiles.iter().map(|&tile| Spot::Tensix(tile)).collect();
+    }
+
+    fn is_overlooked(&self, packet: &Packet) -> bool {
+        let of = match &packet.body {
+            Body::ReadRequest { .. } => packet.from,
+            Body::WriteAck { .. } => receiver(packet),
+            _ => return false,
+        };
+        self.overlooked.contains(&self.spot(of))
     }
 
     fn spot(&self, place: Place) -> Spot {
@@ -39,6 +60,9 @@ impl Packets {
 
     /// A packet's last flit arrives.
     pub(crate) fn arrives(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
+        if !self.overlooked.is_empty() && self.is_overlooked(packet) {
+            return;
+        }
         let what = What::Arrives(self.describe(packet, packet.from));
         let spot = self.spot(receiver(packet));
         events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, what });

@@ -1,13 +1,13 @@
 //! What a tile records.
 
 use super::counts::Counts;
-use super::filter::Filter;
+use super::filter::{Access, Filter};
 use super::gates::Gates;
 use super::lines::{FieldStore, Lines, Word};
-use super::{Agent, Event, Request, Spot, Unit, Wants, What};
+use super::{Agent, Event, Request, Spot, Unit, Unjudged, Wants, What};
 use crate::{Cycle, NEVER};
 use std::ops::Range;
-use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE};
+use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE, counter};
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
 /// What a core loads.
@@ -26,6 +26,9 @@ pub(crate) struct Stored {
     pub(crate) bytes: u8,
     pub(crate) value: u32,
 }
+
+/// The first of the counters that are a transaction id's.
+const OUTSTANDING_ID: u32 = counter::MST_REQS_OUTSTANDING_ID as u32;
 
 /// Behind the registers of the NIUs.
 const NIU_END: u32 = NIU0_BASE + 2 * NIU_SPAN;
@@ -51,8 +54,10 @@ pub(crate) struct Recorder {
     others: Wants,
     /// Accesses to L1 that are known are of no interest to anybody.
     leaves_out: bool,
-    /// Of counters of NIUs only the first load since a request was started need be seen: those that
-    /// each core has loaded since then, a bit each.
+    /// Nothing of what the tile's cores do is judged but what they read and write in memory.
+    overlooked: bool,
+    /// Of counters of NIUs only the first load since a request was started need be seen: those of
+    /// transaction ids that each core has loaded since then, a bit each, and bit 0 for all others.
     counters: Option<Box<[[u64; 2]; 5]>>,
     /// The lines that cores go through, when they are told as such.
     lines: Option<Box<Lines>>,
@@ -74,6 +79,7 @@ impl Recorder {
             filter: Filter::new(),
             others: Wants::NOTHING,
             leaves_out: false,
+            overlooked: false,
             counters: None,
             lines: None,
             working: Vec::new(),
@@ -101,6 +107,12 @@ impl Recorder {
     pub(crate) fn set_loads(&mut self, loads: Vec<Range<u32>>) {
         self.loads = loads;
         self.leaves_out = self.leaves_out();
+    }
+
+    /// From now on this need not be seen.
+    pub(crate) fn set_unjudged(&mut self, unjudged: &Unjudged) {
+        self.overlooked = matches!(self.spot, Spot::Tensix(xy) if unjudged.tiles.contains(&xy));
+        self.filter.set_unjudged(unjudged, self.overlooked);
     }
 
     fn leaves_out(&self) -> bool {
@@ -151,6 +163,9 @@ impl Recorder {
         if let Some(counters) = &mut self.counters {
             counters.iter_mut().for_each(|of_core| of_core[noc] = 0);
         }
+        if self.overlooked && self.leaves_out && !self.others.has(Wants::ARRIVALS) {
+            return;
+        }
         self.record(at, agent, pc, What::Request(request));
     }
 
@@ -159,8 +174,10 @@ impl Recorder {
     fn skips_counter(&mut self, core: Processor, addr: u32) -> bool {
         let Some(counters) = &mut self.counters else { return false };
         let (noc, counter) = ((addr - NIU0_BASE) / NIU_SPAN, ((addr - NIU0_BASE) % NIU_SPAN - COUNTERS) / 4);
-        // There are no more than 64 (`COUNTERS_END`).
-        let (seen, bit) = (&mut counters[core.index()][noc as usize & 1], 1u64 << (counter & 63));
+        let is_of_id = (OUTSTANDING_ID..OUTSTANDING_ID + 16).contains(&counter);
+        // There are no more than 64 (`COUNTERS_END`), and the first is of no id.
+        let (seen, bit) =
+            (&mut counters[core.index()][noc as usize & 1], 1u64 << if is_of_id { counter & 63 } else { 0 });
         let skips = *seen & bit != 0;
         *seen |= bit;
         skips
@@ -183,6 +200,13 @@ impl Recorder {
             to.append(&mut self.events);
         }
         self.working.clear();
+    }
+
+    /// A core empties its cache.
+    pub(crate) fn fence(&mut self, core: Processor, at: Cycle, pc: u32) {
+        if self.filter.fence(core) || !self.leaves_out {
+            self.record(at, Agent::Core(core), pc, What::Fence);
+        }
     }
 
     // Accesses, of which some are left out
@@ -219,6 +243,9 @@ impl Recorder {
         if is_field && !self.wants(Wants::FIELDS) || !self.wants_load(addr) {
             return;
         }
+        if self.leaves_out && self.says_nothing(core, pc, loaded) {
+            return;
+        }
         let (is_known, kind) = match addr < L1_SIZE {
             true => (self.filter.skips_load(core, addr, cached), Wants::ACCESSES),
             false if is_counter(addr) => (self.skips_counter(core, addr), Wants::ACCESSES),
@@ -232,11 +259,25 @@ impl Recorder {
         }
     }
 
+    /// Whether a load that the filter does not leave out changes and shows nothing all the same.
+    fn says_nothing(&mut self, core: Processor, pc: u32, loaded: Loaded) -> bool {
+        let Loaded { addr, bytes, value, cached } = loaded;
+        match addr {
+            0..L1_SIZE => self.filter.polls(core, addr, (bytes, value), cached),
+            LOCAL_BASE..NIU0_BASE => self.filter.overlooks_local(core, pc, addr),
+            _ => self.overlooked,
+        }
+    }
+
     /// A core stores.
     #[cold]
     #[inline(never)]
     pub(crate) fn store(&mut self, core: Processor, at: Cycle, pc: u32, stored: Stored) {
         let Stored { addr, bytes, value } = stored;
+        if (LOCAL_BASE..NIU0_BASE).contains(&addr) && self.leaves_out && self.filter.keeps_local(core, pc, addr, bytes)
+        {
+            return;
+        }
         let (is_known, kind) = match addr < L1_SIZE {
             true => (self.filter.skips_store(core, addr), Wants::ACCESSES),
             false => self.outside(core, addr),
@@ -283,12 +324,18 @@ impl Recorder {
         if let Some(lines) = &mut self.lines {
             lines.close(core, events);
         }
+        let mut tell = |what| events.push(Event { at, spot, agent, pc, known: false, what });
         if let What::Load { addr, .. } | What::Store { addr, .. } | What::Atomic { addr, .. } = what
-            && addr < L1_SIZE
             && !known
         {
-            let tell = |what| events.push(Event { at, spot, agent, pc, known, what });
-            if self.filter.records(core, at, addr, tell) {
+            let fills = matches!(what, What::Load { cached: false, .. });
+            let access = Access { addr, stores: !matches!(what, What::Load { .. }), fills };
+            if addr >= L1_SIZE {
+                if (LOCAL_BASE..NIU0_BASE).contains(&addr) {
+                    self.filter.tell_kept(core, &mut tell);
+                }
+            } else if self.filter.records(core, at, &access, &mut tell) {
+                self.filter.passes(&what);
                 // Perhaps for another program.
                 if let Some(gates) = &mut self.gates {
                     gates.tell_again();
@@ -314,7 +361,7 @@ impl Recorder {
         if let Some(counters) = &mut self.counters {
             **counters = Default::default();
         }
-        self.filter.forget(|what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
+        self.filter.forget_all(|what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
     }
 
     // Units of the coprocessor

@@ -523,7 +523,7 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
     fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
         let core = self.core;
         if let Some(recorder) = self.records() {
-            recorder.record(at, Agent::Core(core), pc, What::Fence);
+            recorder.fence(core, at, pc);
             if code {
                 self.shared.fabric.stale_code.emptied(core);
             }

@@ -40,7 +40,7 @@ use crate::event_queue::EventQueue;
 use crate::late::LateCores;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::node::Outlook;
-use crate::probe::{Agent, Known, Recorder, Spot, Wants, What};
+use crate::probe::{Agent, Known, Recorder, Spot, Unjudged, Wants, What};
 use crate::tensix::{Awaits, Changed, Origin};
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
@@ -217,6 +217,21 @@ impl Tile {
     pub(crate) fn set_boundaries(&mut self, boundaries: &[Range<u32>]) {
         if let Some(recorder) = &mut self.shared.fabric.recorder {
             recorder.filter.set_boundaries(boundaries, self.slots[Processor::Brisc.index()].core.now);
+        }
+    }
+
+    /// From now on this need not be seen.
+    pub(crate) fn set_unjudged(&mut self, unjudged: &Unjudged) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.set_unjudged(unjudged);
+        }
+    }
+
+    /// A program is about to be launched: what need not be seen of it.
+    pub(crate) fn launches(&mut self, unjudged: &Unjudged) {
+        self.set_unjudged(unjudged);
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            recorder.filter.launches();
         }
     }
 
