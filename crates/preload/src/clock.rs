@@ -31,7 +31,7 @@ const LOOK: u32 = 100;
 const SLEEP_MOST: u64 = 10_000 * CYCLES_US;
 /// Of a sleep so many microseconds pass in full, and of what is beyond one in [`BEYOND`]: a program
 /// that sleeps often, as libtt does to compare clocks, wants to give the processor away.
-const SLEEP_FULL: u64 = 1_000;
+const SLEEP_FULL: u64 = 100;
 const BEYOND: u64 = 10;
 /// An access that takes longer does not count beyond it, in ns.
 const NOTICED: i64 = 300_000;
@@ -211,7 +211,6 @@ pub(crate) fn hide<R>(access: impl FnOnce() -> R) -> R {
 type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> i32;
 type ClockNanosleep = unsafe extern "C" fn(libc::clockid_t, i32, *const libc::timespec, *mut libc::timespec) -> i32;
 type Nanosleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> i32;
-type Usleep = unsafe extern "C" fn(u32) -> i32;
 type Yield = unsafe extern "C" fn() -> i32;
 
 const SECOND: i64 = 1_000_000_000;
@@ -328,33 +327,53 @@ unsafe extern "C" fn clock_nanosleep(
         // SAFETY: the caller's promise.
         return unsafe { real(clock, flags, time, left) };
     }
-    let start = Instant::now();
+    let absolute = flags & libc::TIMER_ABSTIME != 0;
+    if !absolute {
+        let rest = rest_of(span(time));
+        // SAFETY: a time of this function's, and the caller's promise.
+        return unsafe { real(clock, flags, &raw const rest, left) };
+    }
     // SAFETY: the caller's promise: not null.
     let mut until = unsafe { *time };
-    if flags & libc::TIMER_ABSTIME != 0 && clock == libc::CLOCK_MONOTONIC {
+    if clock == libc::CLOCK_MONOTONIC {
         let at = nanoseconds(&until) + HIDDEN.load(Ordering::Relaxed);
         (until.tv_sec, until.tv_nsec) = (at / SECOND, at % SECOND);
     }
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place of this function's.
+    if unsafe { real!(clock_gettime as ClockGettime)(clock, &raw mut now) } == 0 {
+        let ahead = nanoseconds(&until) - nanoseconds(&now);
+        slept(Duration::from_nanos(ahead.max(0) as u64));
+    }
     // SAFETY: a time of this function's, and the caller's promise.
-    let result = unsafe { real(clock, flags, &until, left) };
-    slept(start.elapsed());
-    result
+    unsafe { real(clock, flags, &raw const until, left) }
+}
+
+/// Lets the time of a sleep pass on the chip, and gives what is left of it on the host.
+fn rest_of(sleep: Duration) -> libc::timespec {
+    let start = Instant::now();
+    slept(sleep);
+    let rest = sleep.saturating_sub(start.elapsed());
+    libc::timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nanosleep(time: *const libc::timespec, left: *mut libc::timespec) -> i32 {
-    // SAFETY: the caller's promise.
-    let result = unsafe { real!(nanosleep as Nanosleep)(time, left) };
-    slept(span(time));
-    result
+    let real = real!(nanosleep as Nanosleep);
+    if is_inside() || !state::exists() || time.is_null() {
+        // SAFETY: the caller's promise.
+        return unsafe { real(time, left) };
+    }
+    let rest = rest_of(span(time));
+    // SAFETY: a time of this function's, and the caller's promise.
+    unsafe { real(&raw const rest, left) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn usleep(time: u32) -> i32 {
-    // SAFETY: no preconditions.
-    let result = unsafe { real!(usleep as Usleep)(time) };
-    slept(Duration::from_micros(time.into()));
-    result
+    let rest = rest_of(Duration::from_micros(time.into()));
+    // SAFETY: a time of this function's.
+    unsafe { real!(nanosleep as Nanosleep)(&raw const rest, std::ptr::null_mut()) }
 }
 
 #[unsafe(no_mangle)]

@@ -229,6 +229,10 @@ unsafe fn map(at: *mut c_void, len: usize, protection: i32, flags: i32, fd: i32,
         if fixed {
             give_up(at.addr(), len);
         }
+        // Memory for a card to reach, which a driver wants to have at once. This card needs only
+        // what it uses, and that is there when it does.
+        let fills = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_LOCKED == 0 && state::exists();
+        let flags = if fills { flags & !libc::MAP_POPULATE } else { flags };
         let found = maps::real_mmap(at.expose_provenance(), len, protection, flags, fd, offset);
         return found.map_or(libc::MAP_FAILED, std::ptr::with_exposed_provenance_mut);
     };

@@ -82,6 +82,28 @@ pub(crate) fn free_shared_memory(at: usize, len: usize) {
     real_munmap(at, len);
 }
 
+/// Mappings of the process: first address, end, and the rest of the line of the kernel's table.
+fn lines(table: &str) -> impl Iterator<Item = (usize, usize, &str)> {
+    table.lines().filter_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (from, to) = range.split_once('-')?;
+        Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?, rest))
+    })
+}
+
+/// Has the allocator's memory in pages of 4 KiB. It asks for pages of 2 MiB, of which a chip with
+/// its many memories that stay empty would fill a hundred with zeros before the first access.
+pub(crate) fn without_large_pages() {
+    let probe = vec![0u8; 1 << 20];
+    let at = probe.as_ptr().addr();
+    let Ok(table) = std::fs::read_to_string("/proc/self/maps") else { return };
+    if let Some((from, to, _)) = lines(&table).find(|&(from, to, _)| from <= at && at < to) {
+        // SAFETY: advice for memory that the allocator has mapped: what is in it stays. A kernel
+        // that has no such pages refuses it, which changes nothing.
+        unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(from), to - from, libc::MADV_NOHUGEPAGE) };
+    }
+}
+
 /// Whether all of a range is memory of the process; `mincore` fails for holes.
 pub(crate) fn is_memory(at: usize, len: usize, writable: bool) -> bool {
     if is_card(at, len) || len == 0 {
@@ -90,10 +112,7 @@ pub(crate) fn is_memory(at: usize, len: usize, writable: bool) -> bool {
     // The kernel's table of mappings says what may be written.
     let Ok(table) = std::fs::read_to_string("/proc/self/maps") else { return false };
     let mut next = at;
-    for line in table.lines() {
-        let Some((range, rest)) = line.split_once(' ') else { continue };
-        let Some((from, to)) = range.split_once('-') else { continue };
-        let (Ok(from), Ok(to)) = (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16)) else { continue };
+    for (from, to, rest) in lines(&table) {
         if from <= next && next < to {
             // Pages that are pinned already may be without rights for now.
             let watched = rest.starts_with("---") && watch::covers(next);

@@ -277,6 +277,7 @@ pub(crate) fn lock_or_make(number: usize) -> Locked {
 
 fn make() {
     crate::process::tell_others();
+    maps::without_large_pages();
     let state = State {
         cards: [const { None }; MOST_CARDS],
         maps: Maps::default(),

@@ -5,7 +5,7 @@
 
 use super::flags::{CARRY, OVERFLOW, cut, of_result, top};
 use super::plan::{Arithmetic, Class, Operand, Plan, Shift};
-use super::table::{Pages, Table};
+use super::table::{Run, Table};
 use super::{Context, Step, Stop, flags, native, strings};
 use crate::state::State;
 use crate::{client, combine, maps, polls, watch};
@@ -31,8 +31,7 @@ pub(super) struct Cpu<'a> {
     pub touched: bool,
     /// Pages of the program's memory that are neither the card's nor pinned, by their numbers.
     plain: [usize; PAGES],
-    /// Pages with instructions of this run.
-    pub pages: Pages,
+    pub run: Run,
     /// One of them may have been changed by the program.
     pub rewritten: bool,
 }
@@ -40,7 +39,7 @@ pub(super) struct Cpu<'a> {
 impl<'a> Cpu<'a> {
     pub(super) fn new(state: &'a mut State, context: &'a mut Context) -> Self {
         let plain = [usize::MAX; PAGES];
-        Self { state, context, touched: false, plain, pages: Pages::new(), rewritten: false }
+        Self { state, context, touched: false, plain, run: Run::new(), rewritten: false }
     }
 
     /// Carries an instruction out, unless it is for the processor.
@@ -143,7 +142,7 @@ impl<'a> Cpu<'a> {
     /// The program's memory is about to be changed.
     #[inline]
     pub(super) fn stored(&mut self, at: usize, len: usize) {
-        self.rewritten |= self.pages.touch(at, len);
+        self.rewritten |= self.run.pages.touch(at, len);
     }
 
     /// Stores to the card, or prepares pinned memory. False: the processor is to store.

@@ -1,42 +1,47 @@
 //! How far the program is interpreted beyond an access to the card.
 //!
 //! An instruction that is interpreted costs more than the processor's, and a trap as much as some
-//! hundred of them. So it depends on how many instructions lie between the accesses that follow a
-//! trap whether to go on is worth it. For each place of traps, some runs go far and count that; the
-//! others end after the number of instructions that would have cost least. All of it is counts of
-//! instructions, so that it is the same in every run of the program.
+//! hundred of them. So it depends on how much lies between the accesses that follow a trap whether
+//! to go on is worth it. For each place of traps, some runs go far and find that out; the others
+//! end where it would have cost least.
+//!
+//! Costs are counted in instructions that the run has carried out before: of others, the bytes are
+//! compared first, and neither they nor what is known of them are in the processor's caches. They
+//! are counts, so that they are the same in every run of the program.
 
-/// Instructions without an access to the card after which a run can end.
-const LIMITS: [u32; 7] = [16, 32, 64, 128, 256, 512, 1024];
+/// What an instruction costs that the run has not carried out before, beyond one.
+pub(super) const NEW: u32 = 7;
+/// Costs without an access to the card after which a run can end.
+const LIMITS: [u32; 8] = [16, 32, 64, 128, 256, 512, 1024, 2048];
 const STEPS: usize = LIMITS.len();
 /// The limit of the first run from a place.
-const FIRST: u32 = 64;
-/// Instructions that take as long as a trap.
+const FIRST: u32 = 256;
+/// What a trap costs.
 const TRAP: u64 = 400;
-/// The first so many runs from a place explore; after them one of so many, and of more where no
-/// limit is worth it.
+/// The first so many runs from a place explore, and one of so many after them, fewer and fewer
+/// while nothing new is found.
 const EARLY: u32 = 4;
-const EXPLORE: u32 = 64;
-const EXPLORE_FRUITLESS: u32 = 1024;
+const EXPLORE: u32 = 32;
+const EXPLORE_LEAST: u32 = 1024;
 /// Gaps and ends after which older ones count less.
 const KEPT: u64 = 1 << 14;
 /// Places of traps that are remembered.
 const TRAPS: usize = 256;
 
-/// Gaps of similar lengths: how many, and their instructions.
+/// Gaps of similar costs: how many, and what they cost together.
 #[derive(Clone, Copy, Default)]
 struct Gaps {
     count: u64,
-    instructions: u64,
+    cost: u64,
 }
 
 impl Gaps {
-    fn add(&mut self, instructions: u32) {
+    fn add(&mut self, cost: u32) {
         self.count += 1;
-        self.instructions += u64::from(instructions);
+        self.cost += u64::from(cost);
     }
     fn halve(&mut self) {
-        (self.count, self.instructions) = (self.count / 2, self.instructions / 2);
+        (self.count, self.cost) = (self.count / 2, self.cost / 2);
     }
 }
 
@@ -47,6 +52,8 @@ struct Trap {
     /// Runs from there.
     runs: u32,
     limit: u32,
+    /// Runs between two that explore.
+    interval: u32,
     /// Between two accesses, by the smallest limit that does not end a run there.
     gaps: [Gaps; STEPS],
     /// Behind the last access of a run; the last are those that no limit has passed.
@@ -55,8 +62,7 @@ struct Trap {
 
 impl Trap {
     fn explores(&self) -> bool {
-        let interval = if self.limit == 0 { EXPLORE_FRUITLESS } else { EXPLORE };
-        self.runs <= EARLY || self.runs.is_multiple_of(interval)
+        self.runs <= EARLY || self.runs.is_multiple_of(self.interval)
     }
 
     /// The limit that would have cost least: zero carries out nothing but the instruction that
@@ -66,11 +72,10 @@ impl Trap {
         let mut best = (traps(&self.gaps) * TRAP, 0);
         let mut within = 0;
         for (step, limit) in LIMITS.into_iter().enumerate() {
-            let limit_u64 = u64::from(limit);
-            within += self.gaps[step].instructions + self.ends[step].instructions;
+            within += self.gaps[step].cost + self.ends[step].cost;
             let missed = traps(&self.gaps[step + 1..]);
             let ended = traps(&self.ends[step + 1..]);
-            let cost = within + missed * (limit_u64 + TRAP) + ended * limit_u64;
+            let cost = within + missed * (u64::from(limit) + TRAP) + ended * u64::from(limit);
             if cost < best.0 {
                 best = (cost, limit);
             }
@@ -79,9 +84,9 @@ impl Trap {
     }
 }
 
-/// The step of a gap of so many instructions; [`STEPS`] if no limit passes it.
-fn step(instructions: u32) -> usize {
-    LIMITS.into_iter().position(|limit| instructions < limit).unwrap_or(STEPS)
+/// The step of a gap of such a cost; [`STEPS`] if no limit passes it.
+fn step(cost: u32) -> usize {
+    LIMITS.into_iter().position(|limit| cost < limit).unwrap_or(STEPS)
 }
 
 /// What is known of the places of traps.
@@ -100,13 +105,12 @@ impl Limits {
         &mut self.traps[(rip ^ rip >> 8) as usize % TRAPS]
     }
 
-    /// A run begins with a trap at `rip`: gives the number of instructions without an access after
-    /// which it ends.
+    /// A run begins with a trap at `rip`: gives what it may cost without an access until it ends.
     pub(super) fn begin(&mut self, rip: u64) -> u32 {
         self.explored = 0;
         let trap = self.trap(rip);
         if trap.rip != rip {
-            *trap = Trap { rip, limit: FIRST, ..Trap::default() };
+            *trap = Trap { rip, limit: FIRST, interval: EXPLORE, ..Trap::default() };
             return FIRST;
         }
         trap.runs = trap.runs.wrapping_add(1);
@@ -117,29 +121,33 @@ impl Limits {
         trap.limit
     }
 
-    /// The run has found an access after so many instructions without one.
+    /// The run has found an access behind a gap of such a cost.
     #[inline]
-    pub(super) fn accessed(&mut self, instructions: u32) {
+    pub(super) fn accessed(&mut self, cost: u32) {
         if self.explored != 0 {
-            self.explored_gap(instructions);
+            self.explored_gap(cost);
         }
     }
 
-    fn explored_gap(&mut self, instructions: u32) {
+    fn explored_gap(&mut self, cost: u32) {
         let trap = self.trap(self.explored);
-        if let Some(gaps) = trap.gaps.get_mut(step(instructions)) {
-            gaps.add(instructions);
+        if let Some(gaps) = trap.gaps.get_mut(step(cost)) {
+            gaps.add(cost);
         }
     }
 
-    /// The run ends after so many instructions without an access.
-    pub(super) fn end(&mut self, instructions: u32) {
+    /// The run has ended, and has cost so much since its last access.
+    pub(super) fn end(&mut self, cost: u32) {
         if self.explored == 0 {
             return;
         }
         let trap = self.trap(self.explored);
-        trap.ends[step(instructions)].add(instructions);
-        trap.limit = trap.best();
+        trap.ends[step(cost)].add(cost);
+        let best = trap.best();
+        if trap.runs > EARLY {
+            trap.interval = if best == trap.limit { (2 * trap.interval).min(EXPLORE_LEAST) } else { EXPLORE };
+        }
+        trap.limit = best;
         let count = trap.gaps.iter().chain(&trap.ends).map(|gaps| gaps.count).sum::<u64>();
         if count > KEPT {
             trap.gaps.iter_mut().chain(&mut trap.ends).for_each(Gaps::halve);

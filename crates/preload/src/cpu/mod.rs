@@ -63,14 +63,13 @@ pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
 fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
     let mut table = table::table();
     let limit = table.begin(context.rip());
-    let mut idle = 0;
-    let done = run_to(&mut table, Cpu::new(state, context), (at, limit), &mut idle);
-    table.limits.end(idle);
+    let mut cpu = Cpu::new(state, context);
+    let done = run_to(&mut table, &mut cpu, at, limit);
+    table.limits.end(cpu.run.idle);
     done
 }
 
-/// Carries instructions out. `idle`: those since the last access to the card.
-fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), idle: &mut u32) -> bool {
+fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
     let (mut any, mut place) = (false, 0);
     let mut looks = 0;
     for count in 0..MOST {
@@ -80,25 +79,25 @@ fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), idle: &mut
             if let Some(which) = clock::look_at(rip as usize)
                 && look(which, cpu.state, cpu.context, &mut looks).is_some()
             {
-                *idle += 1;
+                cpu.run.idle += 1;
                 continue;
             }
             return true;
         }
-        let Some(next) = table.find(rip, place, &mut cpu.pages) else { return any };
+        let Some(next) = table.find(rip, place, &mut cpu.run) else { return any };
         place = next;
         match cpu.step(table, place) {
             Step::Done(true) => {
                 // The first is the one that has trapped.
                 if any {
-                    table.limits.accessed(*idle);
+                    table.limits.accessed(cpu.run.idle);
                 }
-                (*idle, looks) = (0, 0);
+                (cpu.run.idle, looks) = (0, 0);
             }
-            Step::Done(false) => *idle += 1,
+            Step::Done(false) => cpu.run.idle += 1,
             Step::Native => {
                 if !any && let Some(instruction) = table.instruction(place) {
-                    refuse_if_of_card(&cpu, instruction, table.plan(place));
+                    refuse_if_of_card(cpu, instruction, table.plan(place));
                 }
                 if !any && watch::covers(at) {
                     // What polls are made of is known here: this is none.
@@ -113,7 +112,7 @@ fn run_to(table: &mut Table, mut cpu: Cpu, (at, limit): (usize, u32), idle: &mut
             // It may have changed its own code.
             table.check_anew();
         }
-        if *idle >= limit || (count >= MOST_AWAITED && state::is_awaited()) {
+        if cpu.run.idle >= limit || (count >= MOST_AWAITED && state::is_awaited()) {
             break;
         }
     }

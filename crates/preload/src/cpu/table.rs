@@ -5,7 +5,7 @@
 //! each run, and anew when the run has stored to a page with code: the program may have changed
 //! them.
 
-use super::limits::Limits;
+use super::limits::{self, Limits};
 use super::plan::Plan;
 use crate::client;
 use iced_x86::{Decoder, DecoderOptions, Instruction};
@@ -37,6 +37,25 @@ struct Source {
     instruction: Option<Instruction>,
 }
 
+/// What a run has met.
+pub(super) struct Run {
+    /// What it has cost since its last access to the card.
+    pub idle: u32,
+    pub pages: Pages,
+}
+
+impl Run {
+    pub(super) const fn new() -> Self {
+        Self { idle: 0, pages: Pages([0; PAGES / 64]) }
+    }
+    /// An instruction that the run has not carried out before.
+    fn is_new(&mut self, rip: u64) {
+        self.idle += limits::NEW;
+        self.pages.add(rip as usize);
+        self.pages.add(rip as usize + BYTES);
+    }
+}
+
 /// Pages that hold code of a run: a bit for each, which several may share.
 pub(super) struct Pages([u64; PAGES / 64]);
 
@@ -45,9 +64,6 @@ const PAGES: usize = 4096;
 const PAGE: usize = 4096;
 
 impl Pages {
-    pub(super) const fn new() -> Self {
-        Self([0; PAGES / 64])
-    }
     fn bit(at: usize) -> (usize, u64) {
         let page = at / PAGE;
         let bit = (page ^ page >> 12) % PAGES;
@@ -111,8 +127,7 @@ fn set(rip: u64) -> usize {
 }
 
 impl Table {
-    /// A run begins with a trap at `rip`: gives the number of instructions without an access after
-    /// which it ends.
+    /// A run begins with a trap at `rip`: gives what it may cost without an access until it ends.
     pub(super) fn begin(&mut self, rip: u64) -> u32 {
         self.run += 1;
         self.limits.begin(rip)
@@ -124,14 +139,14 @@ impl Table {
     }
 
     /// Where the instruction at `rip` is, which was met behind that at `before`. `None` if there is
-    /// none, or none that is known. Pages of code that was compared are added to `pages`.
+    /// none, or none that is known. `run` is told what it has not met before.
     #[inline]
-    pub(super) fn find(&mut self, rip: u64, before: usize, pages: &mut Pages) -> Option<usize> {
+    pub(super) fn find(&mut self, rip: u64, before: usize, run: &mut Run) -> Option<usize> {
         let follower = usize::from(self.known[before % TABLE].follower) % TABLE;
         if self.is_checked(follower, rip) {
             return Some(follower);
         }
-        let at = self.look_up(rip, pages)?;
+        let at = self.look_up(rip, run)?;
         self.known[before % TABLE].follower = at as u16;
         Some(at)
     }
@@ -152,7 +167,7 @@ impl Table {
     }
 
     /// Looks an instruction up, and compares its bytes with the program's, once in each run.
-    fn look_up(&mut self, rip: u64, pages: &mut Pages) -> Option<usize> {
+    fn look_up(&mut self, rip: u64, run: &mut Run) -> Option<usize> {
         let ways = self.index[set(rip)];
         let known = ways.into_iter().map(|at| usize::from(at) % TABLE).find(|&at| self.known[at].rip == rip);
         if let Some(at) = known {
@@ -161,14 +176,12 @@ impl Table {
             }
             if client::is_same(rip as usize, &self.sources[at].bytes) {
                 self.known[at].checked = self.run;
-                pages.add(rip as usize);
-                pages.add(rip as usize + BYTES);
+                run.is_new(rip);
                 return Some(at);
             }
         }
         let at = self.decode(rip, known)?;
-        pages.add(rip as usize);
-        pages.add(rip as usize + BYTES);
+        run.is_new(rip);
         Some(at)
     }
 
