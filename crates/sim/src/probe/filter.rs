@@ -118,14 +118,14 @@ pub(crate) struct Filter {
     words: [u64; WORD_PAGES],
     /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
     polled: Option<(u32, u8, u32)>,
-    /// The words of its local RAM that each core has stored by code that is not judged, and those of
-    /// them that the observer has not been told of.
+    /// The words of its local RAM that each core has stored by code that is not judged, and those
+    /// of them that the observer has not been told of.
     stored: [[u64; LOCAL_PAGES]; 5],
     untold: [[u64; LOCAL_PAGES]; 5],
     /// Whether there are any of those.
     is_untold: [bool; 5],
-    /// The code that is not judged, from where on accesses to local RAM are right for each core, and
-    /// the boundaries that BRISC polls.
+    /// The code that is not judged, from where on accesses to local RAM are right for each core,
+    /// and the boundaries that BRISC polls.
     unjudged: Range<u32>,
     stacks: [u32; 5],
     polls: Range<u32>,
@@ -238,8 +238,8 @@ impl Filter {
         self.unjudged.contains(&pc)
     }
 
-    /// Keeps a store to local RAM by code that is not judged, or where it is right in any case; false
-    /// if it has to be told by itself.
+    /// Keeps a store to local RAM by code that is not judged, or where it is right in any case;
+    /// false if it has to be told by itself.
     pub(crate) fn keeps_local(&mut self, core: Processor, pc: u32, addr: u32, bytes: u8) -> bool {
         let is_right = addr >= self.stacks[core as usize];
         if !is_right && !self.unjudged.contains(&pc) {
@@ -349,8 +349,8 @@ impl Filter {
         }
     }
 
-    /// Nothing is known any more: `told` gets what was left out and is still of importance, for each
-    /// core.
+    /// Nothing is known any more: `told` gets what was left out and is still of importance, for
+    /// each core.
     pub(crate) fn forget_all(&mut self, mut told: impl FnMut(What)) {
         self.forget(&mut told);
         self.unhide(0..L1_SIZE, Line::is_untold, &mut told);

@@ -13,8 +13,8 @@ use tilework_driver::Note;
 const BATCH: usize = 1 << 7;
 const BATCH_OF_LINES: usize = 1 << 12;
 
-/// Where an event's rank is in a key, which its place in [`Hub::pending`] is below of, and its cycle
-/// among those that are counted together above.
+/// Where an event's rank is in a key, which its place in [`Hub::pending`] is below of, and its
+/// cycle among those that are counted together above.
 const RANK: u32 = u32::BITS;
 const CYCLE: u32 = RANK + Event::RANK_BITS;
 

@@ -88,8 +88,9 @@ pub struct Unjudged {
     /// stores there it needs to know the words only, before the next event of the core's local RAM
     /// ([`What::Prepared`]): firmware.
     pub code: Range<u32>,
-    /// From which address of its local RAM on it does not look at loads of each core from words that
-    /// were stored, and needs to know of stores as of those: above whatever stack pointer is wrong.
+    /// From which address of its local RAM on it does not look at loads of each core from words
+    /// that were stored, and needs to know of stores as of those: above whatever stack pointer is
+    /// wrong.
     pub stacks: [u32; 5],
     /// The [`boundaries`](Observer::boundaries) that BRISC polls: a load from there begins and ends
     /// nothing if the access to a boundary before it was one that found the same there.
@@ -122,8 +123,8 @@ pub trait Observer: Send {
     fn boundaries(&self) -> Vec<Range<u32>> {
         Vec::new()
     }
-    /// What it needs to see little of; asked, of the first observer that wants accesses, after notes
-    /// of firmware, of command queues and of launches.
+    /// What it needs to see little of; asked, of the first observer that wants accesses, after
+    /// notes of firmware, of command queues and of launches.
     fn unjudged(&self) -> Unjudged {
         Unjudged::default()
     }
