@@ -26,7 +26,7 @@ use std::ops::Range;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap, bank_table};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
-use tilework_sim::{Cycle, Known};
+use tilework_sim::{Cycle, Known, KnownOf};
 
 /// Pages that are told of at once, from that of the access on: a core that goes through its memory
 /// is to find the next ones known.
@@ -74,7 +74,7 @@ impl Told {
     }
 }
 
-/// Behind the words that firmware polls, in the first page of L1 ([`Known::words`]).
+/// Behind the words that firmware polls, in the first page of L1 ([`KnownOf::Words`]).
 const WORDS_END: u64 = PAGE;
 
 /// What was told of the words that firmware polls.
@@ -117,7 +117,7 @@ impl CheckObserver {
         }
         tile.told_words = ToldWords { words, seen: 0 };
         for (page, granules) in (0..).zip(words) {
-            self.tell(Known { tile: tile.xy, core, since, local: false, loads: true, words: true, page, granules });
+            self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Words, page, granules });
         }
     }
 
@@ -182,16 +182,7 @@ impl CheckObserver {
             let granules = written(l1, page) & within(page, &owned) & !circular;
             // There are at most `AHEAD` of them.
             state.told[0].granules[(page - first) as usize] = granules | circular;
-            self.tell(Known {
-                tile: *xy,
-                core,
-                since,
-                local: false,
-                loads: false,
-                words: false,
-                page: page as u32,
-                granules,
-            });
+            self.tell(Known { tile: *xy, core, since, of: KnownOf::L1, page: page as u32, granules });
         }
     }
 
@@ -200,16 +191,7 @@ impl CheckObserver {
         let pages = table.start / PAGE..table.end.div_ceil(PAGE);
         for page in pages.clone() {
             let granules = written(&tile.l1, page) & within(page, &table);
-            self.tell(Known {
-                tile: tile.xy,
-                core,
-                since,
-                local: false,
-                loads: true,
-                words: false,
-                page: page as u32,
-                granules,
-            });
+            self.tell(Known { tile: tile.xy, core, since, of: KnownOf::L1Loads, page: page as u32, granules });
         }
         tile.cores[core.index()].told[2].tells(pages);
     }
@@ -227,16 +209,7 @@ impl CheckObserver {
         for (page, words) in (around * pages..).zip(words.chunks(4)) {
             let granules = words.iter().rev().fold(0, |all, word| all << 16 | whole_words(*word));
             let granules = granules & !ones(lowest.saturating_sub(page * 64));
-            self.tell(Known {
-                tile: tile.xy,
-                core,
-                since,
-                local: true,
-                loads: false,
-                words: false,
-                page: page as u32,
-                granules,
-            });
+            self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Local, page: page as u32, granules });
         }
     }
 

@@ -11,7 +11,7 @@
 //!   other core has a line of it. The first access of another core ends that.
 //!
 //! Firmware polls words in the lowest bytes of L1. Of those it can say once and for all that loads
-//! find nothing wrong ([`Known::words`]); of boundaries that BRISC polls only loads are left out
+//! find nothing wrong ([`KnownOf::Words`]); of boundaries that BRISC polls only loads are left out
 //! that find what the access before to any boundary found, because they begin and end nothing.
 //! Before somebody writes there, copies are made up for likewise. A fence is left out if no copy
 //! was told since the last one. Of what code that is not judged ([`Unjudged`]) stores in local RAM
@@ -52,17 +52,26 @@ pub struct Known {
     pub core: Processor,
     /// The cycle of the event by which the observer came to know it.
     pub since: Cycle,
-    /// The core's own local RAM instead of L1.
-    pub local: bool,
-    /// Loads only: stores there, in L1, are to be seen.
-    pub loads: bool,
-    /// Granules of 4 bytes in the first 4 KiB of L1: loads of any core, for good. At a boundary it
-    /// is known that loads of the same value find nothing new.
-    pub words: bool,
-    /// Which 64 granules, from 0: in L1 granules of 64 bytes, in local RAM of 4.
+    /// Which accesses, and in what granules.
+    pub of: KnownOf,
+    /// Which 64 granules, from 0.
     pub page: u32,
     /// Which of them, a bit each.
     pub granules: u64,
+}
+
+/// Accesses of which something is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KnownOf {
+    /// Loads from and stores to L1, in granules of 64 bytes.
+    L1,
+    /// Loads alone: stores there are to be seen.
+    L1Loads,
+    /// Loads of any core, for good, in granules of 4 bytes in the first 4 KiB of L1. At a boundary
+    /// it is known that loads of the same value find nothing new.
+    Words,
+    /// Loads from and stores to the core's own local RAM, in granules of 4 bytes.
+    Local,
 }
 
 /// What a slot of a data cache was last filled with.
@@ -114,7 +123,7 @@ pub(crate) struct Filter {
     hides: bool,
     /// Whether the observer may have been told of a line that the core's cache holds.
     told: [bool; 5],
-    /// The words of which [`Known::words`].
+    /// The words of which [`KnownOf::Words`].
     words: [u64; WORD_PAGES],
     /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
     polled: Option<(u32, u8, u32)>,
@@ -381,7 +390,7 @@ impl Filter {
     /// Takes what an observer knows. Granules of which `is_watched` are not left out.
     pub(crate) fn know(&mut self, known: &Known, is_watched: impl Fn(u32) -> bool) {
         let (core, page) = (known.core.index(), known.page as usize);
-        if known.words {
+        if known.of == KnownOf::Words {
             if let Some(words) = self.words.get_mut(page) {
                 *words |= known.granules;
             }
@@ -390,7 +399,7 @@ impl Filter {
         if known.since <= self.passed {
             return;
         }
-        if known.local {
+        if known.of == KnownOf::Local {
             if let Some(granules) = self.local[core].get_mut(page) {
                 *granules |= known.granules;
             }
@@ -410,7 +419,7 @@ impl Filter {
             if let Some(owner @ 0) = l1.get_mut(granule as usize)
                 && !is_watched(granule * GRANULE)
             {
-                *owner = mark(known.core) | if known.loads { LOADS } else { 0 };
+                *owner = mark(known.core) | if known.of == KnownOf::L1Loads { LOADS } else { 0 };
                 // There are fewer granules than that.
                 marked.push(granule as u16);
             }
@@ -446,7 +455,7 @@ mod tests {
     const NCRISC: Processor = Processor::Ncrisc;
 
     fn known(core: Processor, since: Cycle, page: u32, granules: u64) -> Known {
-        Known { tile: TILE, core, since, local: false, loads: false, words: false, page, granules }
+        Known { tile: TILE, core, since, of: KnownOf::L1, page, granules }
     }
 
     /// What is told before an access that is recorded.
@@ -468,10 +477,10 @@ mod tests {
         assert!(filter.skips_store(BRISC, 0x203c) && filter.skips_load(BRISC, 0x2000, false));
         assert!(!filter.skips_store(BRISC, 0x2040), "somebody wants to see stores there");
         assert!(!filter.skips_store(BRISC, 0x2080) && !filter.skips_store(NCRISC, 0x2000));
-        filter.know(&Known { loads: true, ..known(BRISC, 6, 3, 1) }, |_| false);
+        filter.know(&Known { of: KnownOf::L1Loads, ..known(BRISC, 6, 3, 1) }, |_| false);
         assert!(filter.skips_load(BRISC, 0x3000, false) && !filter.skips_store(BRISC, 0x3000));
         assert!(!filter.skips_load(NCRISC, 0x3000, false), "another core");
-        filter.know(&Known { local: true, ..known(NCRISC, 6, 16, 1) }, |_| false);
+        filter.know(&Known { of: KnownOf::Local, ..known(NCRISC, 6, 16, 1) }, |_| false);
         assert!(filter.skips_local(NCRISC, LOCAL_BASE + 0x1000) && !filter.skips_local(BRISC, LOCAL_BASE + 0x1000));
         assert!(!filter.skips_local(NCRISC, LOCAL_BASE + 0x1004));
         assert!(told(&mut filter, NCRISC, 9, 0x104).is_empty());

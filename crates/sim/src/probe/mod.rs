@@ -21,7 +21,7 @@ mod recorder;
 
 pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
-pub use filter::Known;
+pub use filter::{Known, KnownOf};
 pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub use lines::{FieldStore, LineAccess, LineSteps};
