@@ -77,14 +77,13 @@ pub mod number {
         y - FIRST_ROW
     }
 
-    /// Whether the core in column `x` of the row that has this word has a number.
-    pub const fn is_among(word: u32, x: u32) -> bool {
-        word >> x & 1 != 0
-    }
-
-    /// The number of the core in column `x` of the row that has this word.
-    pub const fn of(word: u32, x: u32) -> u32 {
-        (word >> COLUMNS) + (word & ((1 << x) - 1)).count_ones()
+    /// The number of the core in column `x` of the row that has this word, if it has one.
+    #[inline(always)]
+    pub const fn of(word: u32, x: u32) -> Option<u32> {
+        if word >> x & 1 == 0 {
+            return None;
+        }
+        Some((word >> COLUMNS) + (word & ((1 << x) - 1)).count_ones())
     }
 }
 
@@ -117,12 +116,12 @@ mod tests {
         let of_row = |words: &[u32], y: u8| words[number::row(y.into()) as usize];
         let words = number::words(all()).unwrap();
         for (i, (x, y)) in (0..).zip(all()) {
-            assert_eq!(number::of(of_row(&words, y), x.into()), i);
+            assert_eq!(number::of(of_row(&words, y), x.into()), Some(i));
         }
         let words = number::words(all().take(17)).unwrap();
-        for (i, (x, y)) in (2..12).flat_map(|y| (1..17).map(move |x| (x, y))).enumerate() {
-            let is_among = number::is_among(of_row(&words, y), x.into());
-            assert_eq!(is_among, all().take(17).any(|tile| tile == (x, y)), "{i}: {x}, {y}");
+        for (x, y) in (2..12).flat_map(|y| (1..17).map(move |x| (x, y))) {
+            let number = (0..17).zip(all()).find(|(_, tile)| *tile == (x, y)).map(|(i, _)| i);
+            assert_eq!(number::of(of_row(&words, y), x.into()), number, "{x}, {y}");
         }
         assert_eq!(number::words([(2, 2), (1, 2)]), None);
         assert_eq!(number::words([(2, 1)]), None);

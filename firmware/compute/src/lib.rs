@@ -45,7 +45,6 @@ pub use topk::TopK;
 use core::marker::PhantomData;
 use math::MathUnit;
 use pack::Packer;
-use tilework_abi::walk::number;
 use tilework_rt::KernelContext;
 use unpack::Unpacker;
 
@@ -174,8 +173,7 @@ impl<T: Thread> Compute<T> {
     /// (`tilework_abi::walk::number`).
     #[inline(always)]
     pub fn has_number(&self) -> bool {
-        let word = tilework_rt::crta(&self.ctx, number::row(self.ctx.my_xy >> 6));
-        number::is_among(word, self.ctx.my_xy & 63)
+        tilework_rt::number(&self.ctx, 0).is_some()
     }
 
     /// Circular buffer `id` with tiles of `format`.

@@ -44,6 +44,7 @@ pub mod worker;
 pub use context::KernelContext;
 pub use noc::{Noc, NocAddr};
 pub use tilework_abi as abi;
+use tilework_abi::walk::number;
 
 /// Unique run-time argument `i` of the kernel.
 ///
@@ -51,6 +52,13 @@ pub use tilework_abi as abi;
 #[inline(always)]
 pub fn rta(ctx: &KernelContext, i: u32) -> u32 {
     reg::read(ctx.rta + i * 4)
+}
+
+/// The number of this core among those that the common arguments from `first` on number
+/// ([`number`]), if it has one.
+#[inline(always)]
+pub fn number(ctx: &KernelContext, first: u32) -> Option<u32> {
+    number::of(crta(ctx, first + number::row(ctx.my_xy >> 6)), ctx.my_xy & 63)
 }
 
 /// Common run-time argument `i` of the kernel, the same on all cores. Its existence is not checked.

@@ -5,7 +5,6 @@
 #![no_main]
 
 use tilework_abi::random::{ELEMENTS, GAMMA, PAGE_BYTES, arg, bits, fraction, state};
-use tilework_abi::walk::number;
 use tilework_rt::cb::Producer;
 use tilework_rt::dram::Interleaved;
 use tilework_rt::reg::{publish, write};
@@ -14,7 +13,7 @@ use tilework_rt::{KernelContext, Noc, crta, kernel};
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
-    let own = number::of(crta(ctx, number::row(ctx.my_xy >> 6)), ctx.my_xy & 63);
+    let Some(own) = tilework_rt::number(ctx, 0) else { return };
     let which = crta(ctx, arg::WHICH);
     let (seed, pages, step) = (crta(ctx, arg::SEED), crta(ctx, arg::PAGES), crta(ctx, arg::STEP));
     let buffer = Interleaved::new(ctx, crta(ctx, arg::ADDRESS), PAGE_BYTES);

@@ -2,19 +2,14 @@
 #![no_std]
 #![no_main]
 
-use tilework_abi::walk::{buffer, number, own};
-use tilework_rt::{KernelContext, crta, kernel};
+use tilework_abi::walk::{buffer, own};
+use tilework_rt::{KernelContext, kernel};
 
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
     let words = buffer::FIRST + tilework_walk::count(ctx) * buffer::WORDS;
-    let word = crta(ctx, words + number::row(ctx.my_xy >> 6));
-    let column = ctx.my_xy & 63;
-    if !number::is_among(word, column) {
-        return;
-    }
-    let number = number::of(word, column);
+    let Some(number) = tilework_rt::number(ctx, words) else { return };
     tilework_walk::read(ctx, |i| {
         tilework_walk::own(ctx, i, own::FIRST) + number * tilework_walk::own(ctx, i, own::PAGES)
     });

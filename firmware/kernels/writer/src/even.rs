@@ -4,7 +4,7 @@
 #![no_std]
 #![no_main]
 
-use tilework_abi::walk::{number, result};
+use tilework_abi::walk::result;
 use tilework_rt::cb::Consumer;
 use tilework_rt::dram::Interleaved;
 use tilework_rt::{KernelContext, Noc, crta, kernel};
@@ -12,11 +12,7 @@ use tilework_rt::{KernelContext, Noc, crta, kernel};
 kernel!(main);
 
 fn main(ctx: &KernelContext) {
-    let (word, column) = (crta(ctx, number::row(ctx.my_xy >> 6)), ctx.my_xy & 63);
-    if !number::is_among(word, column) {
-        return;
-    }
-    let own = number::of(word, column);
+    let Some(own) = tilework_rt::number(ctx, 0) else { return };
     let (pages, page_size) = (crta(ctx, result::PAGES), crta(ctx, result::BYTES));
     let first = own * pages;
     let mut destination = Interleaved::new(ctx, crta(ctx, result::ADDRESS), page_size).cursor(first);
