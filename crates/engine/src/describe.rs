@@ -25,10 +25,7 @@ impl Stated {
 
     /// The type and shape of such a tensor while the program runs.
     pub(crate) fn under(self, rounding: Rounding) -> Self {
-        match rounding {
-            Rounding::Ends if self.dtype.is_float() => Self { dtype: DType::F32, ..self },
-            _ => self,
-        }
+        Self { dtype: rounding.kept(self.dtype), ..self }
     }
 
     /// Bytes of host memory that such a tensor takes. Block types are held as float32.

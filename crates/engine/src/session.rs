@@ -7,7 +7,7 @@ use tilework_model::Model;
 use tilework_model::ttnn::Program;
 use tilework_native::NativeHost;
 use tilework_ops::mesh::{Mesh, Placements};
-use tilework_ops::{Shape, Tensor};
+use tilework_ops::{DType, Shape, Tensor};
 
 use crate::cache::Cache;
 use crate::error::{Reason, RunError, Subject};
@@ -31,6 +31,13 @@ pub enum Rounding {
     /// At the inputs and outputs of the program only; everything between is float32. This is what a
     /// reference that was widened to float32 computes, and separates rounding errors from others.
     Ends,
+}
+
+impl Rounding {
+    /// The type that elements of a stated type have while the program runs.
+    pub fn kept(self, stated: DType) -> DType {
+        if self == Self::Ends && stated.is_float() { DType::F32 } else { stated }
+    }
 }
 
 /// Limits, permissions and rounding.

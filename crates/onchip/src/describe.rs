@@ -22,15 +22,15 @@ pub(crate) fn held(dtype: DType) -> DType {
     if dtype == DType::Bool { DType::U8 } else { dtype }
 }
 
-/// The tensor that a file describes.
+/// The tensor that a file describes, with elements of the type that it has while the program runs.
 ///
 /// # Errors
 /// Why the runtime has no such tensor.
-pub(crate) fn wanted(desc: &FileDesc) -> Result<Wanted, String> {
+pub(crate) fn wanted(desc: &FileDesc, dtype: DType) -> Result<Wanted, String> {
     if desc.storage() == StorageType::Host {
         return Ok(Wanted::Host);
     }
-    let dtype = held(DType::from(desc.dtype()));
+    let dtype = held(dtype);
     if !TENSOR_TYPES.contains(&dtype) {
         return Err(format!("elements of type {} on the chip", dtype.name()));
     }

@@ -126,9 +126,9 @@ impl<C: HostLink> OnChip<C> {
         }
     }
 
-    /// Puts an array where a program wants it.
+    /// Puts an array where a program wants it, in its own element type.
     fn place(&mut self, array: Array, described: &TensorRef) -> Result<Placed, Stopped> {
-        match describe::wanted(&described.desc) {
+        match describe::wanted(&described.desc, array.dtype()) {
             Ok(Wanted::Device(desc)) => self.put(&array, &desc, &name(described, self.under_way.as_ref())),
             // What the runtime has no tensor for stays with the host; so its operations are the
             // host's, and say why.
@@ -160,8 +160,10 @@ impl<C: HostLink> OnChip<C> {
                     self.allow(&why)?;
                     self.traces.breaks("an operation of the host is in it");
                     let reads = work.operands.iter().zip(work.reads);
-                    let types = |described: &TensorRef| DType::from(described.desc.dtype());
-                    let arrays = reads.map(|(placed, described)| self.array(placed, Some(types(described))));
+                    // Floats have the type that they have while the program runs.
+                    let types = |described: &TensorRef| Some(DType::from(described.desc.dtype()));
+                    let types = |described| types(described).filter(|dtype| !dtype.is_float());
+                    let arrays = reads.map(|(placed, described)| self.array(placed, types(described)));
                     let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
                     let made = arithmetic(work.device, &arrays.iter().collect::<Vec<_>>()).map_err(Stopped::Reason)?;
                     let results = made.into_iter().zip(&work.results);
@@ -208,7 +210,7 @@ impl<C: HostLink> OnChip<C> {
         self.site.device = work.device;
         let specs: Vec<Option<TensorSpec>> = work.operands.iter().map(|placed| spec_of(placed)).collect();
         let operands: Option<Vec<&TensorSpec>> = specs.iter().map(Option::as_ref).collect();
-        let results: Vec<&TensorRef> = work.results.iter().map(|wanted| wanted.tensor).collect();
+        let results: Vec<_> = work.results.iter().map(|wanted| (wanted.tensor, wanted.dtype)).collect();
         let on_host: Vec<bool> = work.operands.iter().map(|placed| placed.on_device().is_none()).collect();
         plan(&work.event.operation.op, (operands.as_deref(), &on_host), &results, &self.site)
     }
@@ -289,7 +291,7 @@ impl<C: HostLink> OnChip<C> {
         let (Some(&operand), Some(wanted)) = (work.operands.first(), work.results.first()) else {
             return Err(Stopped::Reason(Reason::Value("nothing is passed on".into())));
         };
-        let place = describe::wanted(&wanted.tensor.desc);
+        let place = describe::wanted(&wanted.tensor.desc, wanted.dtype);
         match (operand.place(), &place) {
             (Place::Device(tensor), Ok(Wanted::Device(desc))) => {
                 if TensorSpec::new(desc).is_ok_and(|spec| spec == tensor.spec) {

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use tilework_abi::addr::L1Addr;
 use tilework_abi::l1::WORKER;
+use tilework_engine::Rounding;
 use tilework_model::Direction;
 use tilework_model::ttnn::{Op, OpKind, Program, TensorRef};
+use tilework_ops::DType;
 use tilework_runtime::DeviceConfig;
 use tilework_runtime::memory::{Allocator, AllocatorConfig, Buffer, BufferType, MemorySpace};
 use tilework_runtime::tensor::TensorSpec;
@@ -57,21 +59,22 @@ pub struct MemoryPlan {
 /// Tensors that exist, by their global ids.
 struct Live {
     space: MemorySpace,
+    rounding: Rounding,
     buffers: BTreeMap<u32, Buffer>,
     plan: MemoryPlan,
 }
 
-/// The memory of a program on a device that is opened so; that of programs that it calls comes on
-/// top where it calls them.
-pub fn memory_plan(config: &DeviceConfig, program: &Program) -> MemoryPlan {
-    walk(config, program, |_| ())
+/// The memory of a program on a device that is opened so, where results are rounded so; that of
+/// programs that it calls comes on top where it calls them.
+pub fn memory_plan(config: &DeviceConfig, program: &Program, rounding: Rounding) -> MemoryPlan {
+    walk(config, program, rounding, |_| ())
 }
 
 /// Bytes of L1 that tensors leave for circular buffers, which lie below all of them, when each
 /// operation of the program begins.
-pub(crate) fn l1_left(config: &DeviceConfig, program: &Program) -> Vec<u32> {
+pub(crate) fn l1_left(config: &DeviceConfig, program: &Program, rounding: Rounding) -> Vec<u32> {
     let mut left = Vec::new();
-    walk(config, program, |space| left.push(below_tensors(space.l1())));
+    walk(config, program, rounding, |space| left.push(below_tensors(space.l1())));
     left
 }
 
@@ -84,7 +87,12 @@ pub(crate) fn below_tensors(l1: &Allocator<L1Addr>) -> u32 {
 }
 
 /// Goes through a program; before each operation the memory is looked at.
-fn walk(config: &DeviceConfig, program: &Program, mut before_each: impl FnMut(&MemorySpace)) -> MemoryPlan {
+fn walk(
+    config: &DeviceConfig,
+    program: &Program,
+    rounding: Rounding,
+    mut before_each: impl FnMut(&MemorySpace),
+) -> MemoryPlan {
     let space = MemorySpace::with(&AllocatorConfig::of_workers(config.board, &WORKER, config.workers()));
     let peak = |memory| {
         let statistics = space.statistics(memory);
@@ -92,7 +100,7 @@ fn walk(config: &DeviceConfig, program: &Program, mut before_each: impl FnMut(&M
     };
     let peaks = [peak(BufferType::Dram), peak(BufferType::L1)];
     let plan = MemoryPlan { steps: Vec::new(), peaks, refused: None, on_host: BTreeMap::new() };
-    let mut live = Live { space, buffers: BTreeMap::new(), plan };
+    let mut live = Live { space, rounding, buffers: BTreeMap::new(), plan };
     program.inputs.iter().for_each(|input| live.make(input, "the inputs"));
     live.look(None);
     for (index, operation) in program.operations.iter().enumerate() {
@@ -121,7 +129,8 @@ impl Live {
             return;
         }
         let name = format!("%{} of {by}", tensor.global_id);
-        let spec = match describe::wanted(&tensor.desc) {
+        let dtype = self.rounding.kept(DType::from(tensor.desc.dtype()));
+        let spec = match describe::wanted(&tensor.desc, dtype) {
             Ok(Wanted::Device(desc)) => TensorSpec::new(&desc).map_err(|error| error.to_string()),
             Ok(Wanted::Host) => return,
             Err(why) => Err(why),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tilework_engine::Outline;
+use tilework_engine::{Outline, Rounding};
 use tilework_model::ttnn::{Op, Program, TensorRef};
 use tilework_ops::DType;
 use tilework_runtime::DeviceConfig;
@@ -17,22 +17,23 @@ use crate::record::Carried;
 use crate::shards;
 
 /// Who would carry out the operations of a program on a device that is opened so, with the L1 that
-/// tensors of its program, one of the file's `programs`, leave then. Where a program is called from
-/// is not looked at.
+/// tensors of its program, one of the file's `programs`, leave then, where results are rounded so.
+/// Where a program is called from is not looked at.
 pub fn forecast<'o, 'm>(
     config: &DeviceConfig,
     programs: &[Program],
     outline: &'o [Outline<'m>],
+    rounding: Rounding,
 ) -> Vec<(&'o Outline<'m>, Carried)> {
     let mut site = Site::of(config);
     let mut left: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     let carried = outline.iter().filter(|outline| outline.carried);
     let foreseen = carried.map(|outline| {
         let (program, operation) = (outline.place.program, outline.place.operation);
-        let of = |program| programs.get(program).map_or_else(Vec::new, |program| l1_left(config, program));
+        let of = |program| programs.get(program).map_or_else(Vec::new, |program| l1_left(config, program, rounding));
         let left = left.entry(program).or_insert_with(|| of(program));
         site.l1 = left.get(operation).copied().unwrap_or(site.l1);
-        (outline, foreseen(outline, &site))
+        (outline, foreseen(outline, &site, rounding))
     });
     foreseen.collect()
 }
@@ -43,13 +44,13 @@ pub fn forecast<'o, 'm>(
 pub(crate) fn plan(
     op: &Op,
     (operands, on_host): (Option<&[&TensorSpec]>, &[bool]),
-    results: &[&TensorRef],
+    results: &[(&TensorRef, DType)],
     site: &Site,
 ) -> Result<(Recipe, Vec<TensorDesc>), Carried> {
     let absent = |why: String| Carried::Host(why);
     let mut descs = Vec::new();
-    for tensor in results {
-        match describe::wanted(&tensor.desc).map_err(absent)? {
+    for &(tensor, dtype) in results {
+        match describe::wanted(&tensor.desc, dtype).map_err(absent)? {
             Wanted::Host => return Err(Carried::Stated),
             Wanted::Device(desc) => descs.push(desc),
         }
@@ -87,8 +88,9 @@ pub(crate) fn spec_of(placed: &Placed) -> Option<TensorSpec> {
 }
 
 /// Who will carry an operation out.
-fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
-    let on_device = |tensor: &&TensorRef| match describe::wanted(&tensor.desc) {
+fn foreseen(outline: &Outline<'_>, site: &Site, rounding: Rounding) -> Carried {
+    let kept = |tensor: &TensorRef| rounding.kept(DType::from(tensor.desc.dtype()));
+    let on_device = |tensor: &&TensorRef| match describe::wanted(&tensor.desc, kept(tensor)) {
         Ok(Wanted::Device(desc)) => TensorSpec::new(&desc).ok(),
         Ok(Wanted::Host) | Err(_) => None,
     };
@@ -105,13 +107,14 @@ fn foreseen(outline: &Outline<'_>, site: &Site) -> Carried {
     let brought = |tensor: &&TensorRef| {
         let lengths = tensor.desc.shape.iter().map(|&n| usize::try_from(n));
         let dims = lengths.collect::<Result<Vec<_>, _>>().ok()?;
-        TensorSpec::new(&rows_of(DType::from(tensor.desc.dtype()), &dims)).ok()
+        TensorSpec::new(&rows_of(kept(tensor), &dims)).ok()
     };
     let reads: Option<Vec<TensorSpec>> =
         outline.reads.iter().map(|tensor| on_device(tensor).or_else(|| brought(tensor))).collect();
     let operands: Option<Vec<&TensorSpec>> = reads.as_ref().map(|specs| specs.iter().collect());
     let on_host: Vec<bool> = outline.reads.iter().map(|tensor| on_device(tensor).is_none()).collect();
-    match plan(&outline.operation.op, (operands.as_deref(), &on_host), &outline.writes, site) {
+    let results: Vec<_> = outline.writes.iter().map(|&tensor| (tensor, kept(tensor))).collect();
+    match plan(&outline.operation.op, (operands.as_deref(), &on_host), &results, site) {
         Ok(_) => Carried::Chip,
         Err(carried) => carried,
     }

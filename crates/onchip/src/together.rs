@@ -58,8 +58,8 @@ pub(crate) fn rms_norm<C: HostLink>(
     work: &Together<'_, PlacedOn>,
 ) -> Result<Option<Vec<Value<PlacedOn>>>, Reason> {
     let (devices, axis) = (work.mesh.devices(), op.cluster_axis as usize);
-    let [Wanted { tensor, .. }] = work.results[..] else { return Ok(None) };
-    let Ok(Place::Device(result)) = describe::wanted(&tensor.desc) else { return Ok(None) };
+    let [Wanted { tensor, dtype, .. }] = work.results[..] else { return Ok(None) };
+    let Ok(Place::Device(result)) = describe::wanted(&tensor.desc, dtype) else { return Ok(None) };
     let Some((_, rows)) = result.shape.split_last().filter(|_| axis < 2 && chips.each().count() == devices) else {
         return Ok(None);
     };

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 
 use tilework_abi::board::Board;
-use tilework_engine::{Comparison, Options, Session, Tolerance, Value};
+use tilework_engine::{Comparison, Options, Rounding, Session, Tolerance, Value};
 use tilework_model::Model;
 use tilework_onchip::{Carried, OnChip};
 use tilework_runtime::{Device, DeviceConfig};
@@ -18,11 +18,12 @@ fn name(folder: &Path) -> String {
 }
 
 /// The results that differ by more than the data's README allows.
-fn wrong(folder: &Path, board: Board) -> Vec<String> {
+fn wrong(folder: &Path, board: Board, rounding: Rounding) -> Vec<String> {
     let model = Model::open(folder.join("program.ttnn")).unwrap_or_else(|error| panic!("{error}"));
     let chip = Chip::new(ChipConfig::new(board)).unwrap();
     let device = Device::open(chip, DeviceConfig::new(board)).unwrap();
-    let mut session = Session::on(&model, Options::default(), OnChip::new(device, false)).unwrap();
+    let options = Options { rounding, ..Options::default() };
+    let mut session = Session::on(&model, options, OnChip::new(device, false)).unwrap();
     let inputs: Vec<Value> = common::arrays(folder, "in").into_iter().map(Value::from).collect();
     let started = std::time::Instant::now();
     let result = session.run(0, inputs, &mut ()).unwrap_or_else(|error| panic!("{}: {error}", name(folder)));
@@ -63,6 +64,14 @@ fn programs_give_what_jax_gives() {
     let programs = programs.iter().filter(|folder| name(folder) != "unary_chain");
     let boards = [Board::P100, Board::P150];
     let runs = programs.flat_map(|folder| boards.map(|board| (folder, board)));
-    let wrong: Vec<String> = runs.flat_map(|(folder, board)| wrong(folder, board)).collect();
+    let wrong: Vec<String> = runs.flat_map(|(folder, board)| wrong(folder, board, Rounding::Operations)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The rounding between the operations of that program is the only difference.
+#[test]
+fn without_rounding_between_operations_every_program_gives_what_jax_gives() {
+    let programs = common::shared::real_programs();
+    let wrong: Vec<String> = programs.iter().flat_map(|folder| wrong(folder, Board::P100, Rounding::Ends)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use common::build::{add, model as built, program, tensor};
 use tilework_abi::board::Board;
-use tilework_engine::{Comparison, Engine, Event, Observer, Options, Session, Tolerance, Value};
+use tilework_engine::{Comparison, Engine, Event, Observer, Options, Rounding, Session, Tolerance, Value};
 use tilework_model::Model;
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::fused::{UnaryOpType, UnaryWithParam};
@@ -31,10 +31,14 @@ fn data(case: &str) -> PathBuf {
 }
 
 fn session(model: &Model) -> Runs<'_> {
+    rounded(model, Rounding::Operations)
+}
+
+fn rounded(model: &Model, rounding: Rounding) -> Runs<'_> {
     let board = Board::P100;
     let chip = Chip::new(ChipConfig::new(board)).unwrap();
     let device = Device::open(chip, DeviceConfig::new(board)).unwrap();
-    Session::on(model, Options::default(), OnChip::new(device, false)).unwrap()
+    Session::on(model, Options { rounding, ..Options::default() }, OnChip::new(device, false)).unwrap()
 }
 
 fn values(arrays: &[Tensor]) -> Vec<Value> {
@@ -157,7 +161,7 @@ fn traced_calls_are_replayed() {
 fn memory_over_time_is_planned_by_the_file() {
     let model = model("0.1.0-atan2");
     let program = &model.programs()[0];
-    let plan = memory_plan(&DeviceConfig::new(Board::P100), program);
+    let plan = memory_plan(&DeviceConfig::new(Board::P100), program, Rounding::Operations);
     let [dram, l1] = &plan.peaks;
     assert!(plan.refused.is_none() && plan.on_host.is_empty(), "{plan:?}");
     assert_eq!(l1.allocated, 0);
@@ -173,7 +177,25 @@ fn memory_over_time_is_planned_by_the_file() {
 fn what_does_not_fit_says_who_holds_what() {
     let [x, sum] = [0, 1].map(|id| common::build::f32(id, &[65536, 65536]));
     let program = common::build::program("main", &[&x], &[&sum], vec![common::build::add(&x, &x, &sum)]);
-    let plan = memory_plan(&DeviceConfig::new(Board::P100), &program);
+    let plan = memory_plan(&DeviceConfig::new(Board::P100), &program, Rounding::Operations);
     let refused = plan.refused.unwrap();
     assert!(refused.contains("%1 of EltwiseBinaryOp needs") && refused.contains("%0 of the inputs"), "{refused}");
+}
+
+/// 256 and 0.75 are 256 in bfloat16, to which 0.75 more adds nothing; in float32 all are 257.5, next
+/// to which bfloat16 has 258.
+#[test]
+fn floats_are_rounded_where_it_is_asked_for() {
+    let [x, y, sum, both] = [0, 1, 2, 3].map(|id| tensor(id, DataType::BFloat16, &[64, 32]));
+    let operations = vec![add(&x, &y, &sum), add(&sum, &y, &both)];
+    let model = built(vec![program("main", &[&x, &y], &[&both], operations)]);
+    let array = |value: f32| Tensor::from_f32(DType::BF16, Shape::new(vec![64, 32]).unwrap(), &[value; 2048]).unwrap();
+    for (rounding, expected) in [(Rounding::Operations, 256.0), (Rounding::Ends, 258.0)] {
+        let mut session = rounded(&model, rounding);
+        let result = session.run(0, values(&[array(256.0), array(0.75)]), &mut ()).unwrap();
+        let found = result.outputs[0].single().unwrap();
+        assert_eq!(found.dtype(), DType::BF16);
+        assert!(found.to_f32().iter().all(|&value| value == expected), "{rounding:?}: {}", found.to_f32()[0]);
+        assert!(session.machine().records().iter().all(|record| record.carried == Carried::Chip));
+    }
 }

@@ -22,8 +22,8 @@ pub struct ModelArgs {
     #[command(flatten)]
     pub schema: SchemaArgs,
     /// Where results of floating-point operations are rounded to the program's types; after each
-    /// operation unless given. `ends` is for the native engine. `check` also tries `ends` when an
-    /// output is beyond its tolerance, and says so.
+    /// operation unless given. With `ends` all between is float32, on the chip, too. `check` also
+    /// tries `ends` when an output is beyond its tolerance, and says so.
     #[arg(long, value_enum)]
     pub rounding: Option<RoundingName>,
     /// Let functions in native libraries of the file run on this machine: each call in a process of
@@ -234,9 +234,10 @@ impl CompareName {
 }
 
 /// Where results are rounded.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RoundingName {
-    /// After each operation, as a device does it
+    /// After each operation, as the program says
+    #[default]
     Operations,
     /// At inputs and outputs only, as a reference in float32 does it
     Ends,

@@ -1,6 +1,6 @@
 //! `tilework check --bisect`: the first operation whose result differs from a reference.
 
-use super::args::{ModelCheckArgs, RoundingName};
+use super::args::ModelCheckArgs;
 use super::watch::dump_name;
 use super::{check, run, tensors};
 use crate::answer::Answer;
@@ -30,7 +30,7 @@ impl ModelBisection {
 
 /// Looks for the first operation whose result leaves a given reference.
 pub fn bisect(own: &ModelCheckArgs, model: &Model, folder: &Path) -> Outcome<Answer> {
-    let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
+    let rounding = own.model.rounding.unwrap_or_default();
     let (mut session, program, inputs) = check::ready(own, model, rounding)?;
     let (mut missing, mut failed) = (0_usize, None);
     let mut bisect = Bisect::new(|event: &Event<'_>, found: Candidate<'_>| {

@@ -4,7 +4,7 @@ use super::args::{ModelCheckArgs, RoundingName};
 use super::engine::{Session, session};
 use super::{bisect, choose, inputs, open, run, supported, tensors};
 use crate::answer::Answer;
-use crate::args::{ArraySource, EngineName, Input};
+use crate::args::{ArraySource, Input};
 use crate::array::Array;
 use crate::comparison::OutputRow;
 use crate::failure::{Failure, Outcome};
@@ -27,9 +27,8 @@ pub fn check(file: &Path, own: &ModelCheckArgs) -> Outcome<Answer> {
     if let Some(folder) = &own.bisect {
         return bisect::bisect(own, &model, folder);
     }
-    let mut report = compare(file, own, &model, own.model.rounding.unwrap_or(RoundingName::Operations))?;
-    // The chip rounds after each operation, so there is nothing else to try.
-    if !report.passed && own.model.rounding.is_none() && own.engine != Some(EngineName::Chip) {
+    let mut report = compare(file, own, &model, own.model.rounding.unwrap_or_default())?;
+    if !report.passed && own.model.rounding.is_none() {
         let ends = compare(file, own, &model, RoundingName::Ends)?;
         if ends.passed {
             report = ModelCheck { rounded_after_operations: Some(report.outputs), ..ends };

@@ -269,21 +269,13 @@ pub fn choose(model: &Model, own: &ModelRunArgs, given: Option<EngineName>) -> O
     if let Some(engine) = given {
         return Ok(Chosen { engine, not_chip: Vec::new() });
     }
-    let chip_option = own.chip_option();
-    if own.model.rounding == Some(RoundingName::Ends) {
-        return match chip_option {
-            Some(option) => {
-                Err(Failure::option(option, " is for the chip, which rounds after each operation (--rounding ends)"))
-            }
-            None => Ok(Chosen::native(vec!["--rounding ends: the chip rounds after each operation".to_owned()])),
-        };
-    }
-    if chip_option.is_some() {
+    if own.is_for_chip() {
         return Ok(Chosen::chip());
     }
+    let rounding = own.model.rounding.unwrap_or_default().value();
     // What cannot run at all is told later.
     let native_code = if own.model.allow_native_code { Some(native::host(model)?) } else { None };
-    let options = Options { native_code, ..Options::default() };
+    let options = Options { native_code, rounding, ..Options::default() };
     let Ok(mut session) = Engine::native(options).session(model) else { return Ok(Chosen::native(Vec::new())) };
     let program = super::choose(&session, own.model.entry.as_deref())?;
     let devices = session.mesh(program).map_or(1, |mesh| mesh.devices());
@@ -293,11 +285,11 @@ pub fn choose(model: &Model, own: &ModelRunArgs, given: Option<EngineName>) -> O
     }
     let Ok(outline) = session.outline(program) else { return Ok(Chosen::native(Vec::new())) };
     let config = DeviceConfig::new(own.on_chip.board.board());
-    let mut not_chip = by_host(&config, model, &outline);
+    let mut not_chip = by_host(&config, model, &outline, rounding);
     if not_chip.is_empty() {
         let programs: BTreeSet<usize> = outline.iter().map(|outline| outline.place.program).chain([program]).collect();
-        let plans =
-            programs.into_iter().filter_map(|program| Some(memory_plan(&config, model.programs().get(program)?)));
+        let plans = programs.into_iter().filter_map(|program| model.programs().get(program));
+        let plans = plans.map(|program| memory_plan(&config, program, rounding));
         not_chip.extend(plans.filter_map(|plan| plan.refused).take(1));
     }
     not_chip.truncate(super::SHOWN);
@@ -305,12 +297,12 @@ pub fn choose(model: &Model, own: &ModelRunArgs, given: Option<EngineName>) -> O
 }
 
 /// The operations that the chip has no program for, and why.
-fn by_host(config: &DeviceConfig, model: &Model, outline: &[Outline<'_>]) -> Vec<String> {
-    let by_host =
-        forecast(config, model.programs(), outline).into_iter().filter_map(|(outline, carried)| match carried {
-            Carried::Host(why) => Some(format!("{}: {why}", outline.place)),
-            Carried::Chip | Carried::Moved | Carried::Exchanged | Carried::Stated => None,
-        });
+fn by_host(config: &DeviceConfig, model: &Model, outline: &[Outline<'_>], rounding: Rounding) -> Vec<String> {
+    let foreseen = forecast(config, model.programs(), outline, rounding).into_iter();
+    let by_host = foreseen.filter_map(|(outline, carried)| match carried {
+        Carried::Host(why) => Some(format!("{}: {why}", outline.place)),
+        Carried::Chip | Carried::Moved | Carried::Exchanged | Carried::Stated => None,
+    });
     by_host.collect()
 }
 
@@ -349,9 +341,6 @@ pub fn session<'m>(
     let options = Options { native_code, rounding: rounding.value(), ..Options::default() };
     let machine = match engine {
         Some(EngineName::Chip) => {
-            if rounding == RoundingName::Ends {
-                return Err(Failure::option("--rounding", " ends: the chip rounds after each operation"));
-            }
             let dispatch = match on_chip.dispatch {
                 Some(DispatchName::Slow) => Dispatch::Slow,
                 Some(DispatchName::Fast) | None => Dispatch::Fast,
@@ -412,7 +401,7 @@ fn devices_for(model: &Model, args: &ModelArgs, options: &Options, strict: Optio
         return Err(Failure::option("--engine", why));
     }
     let (Some(config), Ok(outline)) = (strict, session.outline(program)) else { return Ok(devices) };
-    let by_host = by_host(config, model, &outline);
+    let by_host = by_host(config, model, &outline, options.rounding);
     if by_host.is_empty() {
         return Ok(devices);
     }
@@ -458,11 +447,12 @@ impl RoundingName {
 }
 
 impl ModelRunArgs {
-    /// The first of the options for the chip that was given.
-    fn chip_option(&self) -> Option<&'static str> {
-        let given = [(self.trace.is_some(), "--trace"), (self.compare.is_some(), "--compare")];
-        let of_run = given.into_iter().find_map(|(given, option)| given.then_some(option));
-        self.on_chip.given().or(of_run).or(self.checks.given())
+    /// Whether an option for the chip was given.
+    fn is_for_chip(&self) -> bool {
+        self.trace.is_some()
+            || self.compare.is_some()
+            || self.on_chip.given().is_some()
+            || self.checks.given().is_some()
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use tilework_abi::board::Board;
+use tilework_engine::Rounding;
 use tilework_model::{Contents, Model};
 use tilework_onchip::{MemoryPlan, MemoryStep, memory_plan};
 use tilework_runtime::DeviceConfig;
@@ -72,8 +73,8 @@ pub fn show(model: &Model, board: Board, file: &Path) -> Outcome<Answer> {
     };
     let config = DeviceConfig::new(board);
     let programs = root.programs.iter().enumerate();
-    let programs =
-        programs.map(|(index, program)| ProgramMemory::of(index, &program.name, memory_plan(&config, program)));
+    let plan = |program| memory_plan(&config, program, Rounding::Operations);
+    let programs = programs.map(|(index, program)| ProgramMemory::of(index, &program.name, plan(program)));
     let memory = Memory { board: board.name(), programs: programs.collect() };
     Ok(Answer::new(memory, Memory::text))
 }

@@ -1,6 +1,6 @@
 //! `tilework run` of a compiled model.
 
-use super::args::{Axes, DumpOp, ModelRunArgs, RoundingName};
+use super::args::{Axes, DumpOp, ModelRunArgs};
 use super::compare::{self, CompareReport};
 use super::engine::{self, Looks, Session};
 use super::on_chip::{self, ChipReport};
@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs, own: &ModelRunArgs) -> Outcome<Answer> {
         return Err(Failure::option("--trace", " is for --engine chip"));
     }
     let model = open(&args.program, own.model.schema)?;
-    let rounding = own.model.rounding.unwrap_or(RoundingName::Operations);
+    let rounding = own.model.rounding.unwrap_or_default();
     let engine::Chosen { engine, not_chip } = engine::choose(&model, own, args.engine)?;
     let looks = own.checks.policy(engine)?.map(Looks::new);
     let (on_chip, compare) = (&own.on_chip, own.compare);
