@@ -1,10 +1,8 @@
 //! Choices among candidates, and a device's own experts, on the chip against host arithmetic:
 //! exactly the same.
 
-mod chip;
-
-use chip::{array, common, numbers, same_of, tolerance};
-use common::build::{model, operation, program, tensor};
+use crate::chip::common::build::{model, operation, program, tensor};
+use crate::chip::{array, numbers, same_of, tolerance};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_engine::{Comparison, Engine, Options, Session, Tolerance, Value};

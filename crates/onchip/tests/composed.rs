@@ -1,10 +1,8 @@
 //! Split norms, fused norms, quantisation, gradients and the optimiser on the chip against their
 //! reference semantics: operations that are composed of programs of others.
 
-mod chip;
-
-use chip::common::build::{list, tensor};
-use chip::{array, floats, lengths, numbers, same, same_of, tolerance};
+use crate::chip::common::build::{list, tensor};
+use crate::chip::{array, floats, lengths, numbers, same, same_of, tolerance};
 use proptest::prelude::*;
 use tilework_engine::{Tolerance, Value};
 use tilework_model::common::{DataType, TensorLayout};

@@ -1,10 +1,8 @@
 //! Families of operations on the chip against their reference semantics, over shapes that do not
 //! fill their tiles, types and layouts. `--strict`: nothing is left to the host.
 
-mod chip;
-
-use chip::common::build::{binary, list, on_host, tensor};
-use chip::{BF16, BLOCKS, F32, array, floats, lengths, rows, same, same_all, same_of, tolerance};
+use crate::chip::common::build::{binary, list, on_host, tensor};
+use crate::chip::{BF16, BLOCKS, F32, array, floats, lengths, rows, same, same_all, same_of, tolerance};
 use proptest::prelude::*;
 use tilework_engine::{Tolerance, Value};
 use tilework_model::common::DataType;

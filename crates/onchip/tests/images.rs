@@ -1,9 +1,7 @@
 //! Pools, convolutions and other functions of images on the chip against their reference semantics.
 
-mod chip;
-
-use chip::common::build::{on_host, tensor};
-use chip::{BF16, array, floats, rows, same, same_of, same_on, tolerance};
+use crate::chip::common::build::{on_host, tensor};
+use crate::chip::{BF16, array, floats, rows, same, same_of, same_on, tolerance};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_engine::{Tolerance, Value};

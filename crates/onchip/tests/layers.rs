@@ -1,9 +1,7 @@
 //! Attention and normalisations on the chip against their reference semantics.
 
-mod chip;
-
-use chip::common::build::tensor;
-use chip::{BF16, F32, array, floats, numbers, rows, same, same_of, same_on, tolerance};
+use crate::chip::common::build::tensor;
+use crate::chip::{BF16, F32, array, floats, numbers, rows, same, same_of, same_on, tolerance};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_engine::{Tolerance, Value};

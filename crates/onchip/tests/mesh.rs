@@ -1,11 +1,8 @@
 //! Collective operations between chips of one process, against host arithmetic.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 
-use common::build::{add, f32, model, on_host, operation, program, values};
+use crate::chip::common::build::{add, f32, model, on_host, operation, program, values};
 use tilework_abi::board::Board;
 use tilework_engine::{Engine, Options, Session, Value};
 use tilework_model::common::Dim2d;

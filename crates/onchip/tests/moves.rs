@@ -1,10 +1,8 @@
 //! Copies, places and heads on the chip against their reference semantics: caches, rows and windows
 //! by index, slices, repetitions, functions with few families.
 
-mod chip;
-
-use chip::common::build::{binary, list, tensor};
-use chip::{BLOCKS, array, floats, lengths, numbers, rows, same, same_of, same_on, tolerance};
+use crate::chip::common::build::{binary, list, tensor};
+use crate::chip::{BLOCKS, array, floats, lengths, numbers, rows, same, same_of, same_on, tolerance};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_engine::{Tolerance, Value};

@@ -1,10 +1,8 @@
 //! Attention and convolutions that one program carries out: the program is taken, and right where
 //! keys come in blocks, workers have several rows, and windows go beyond the image.
 
-mod chip;
-
-use chip::common::build::{model, on_host, operation, program, tensor};
-use chip::{BF16, array, rows};
+use crate::chip::common::build::{model, on_host, operation, program, tensor};
+use crate::chip::{BF16, array, rows};
 use tilework_abi::board::Board;
 use tilework_engine::{Comparison, Engine, Options, Session, Value};
 use tilework_model::common::DataType::{BFloat16, Float32, Int32};

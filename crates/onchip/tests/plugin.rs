@@ -1,8 +1,7 @@
 //! Programs of several versions of the real compiler on the chip against host arithmetic
 //! (`crates/model/tests/data`).
 
-mod chip;
-
+use crate::chip;
 use std::path::Path;
 
 use tilework_abi::board::Board;

@@ -1,10 +1,8 @@
 //! Kinds of operations that no other file has a property for, and what small types and numbers that
 //! are none do, against their reference semantics.
 
-mod chip;
-
-use chip::common::build::{binary, full, tensor};
-use chip::{BF16, F32, array, floats, lengths, numbers, rows, same, same_of, tolerance};
+use crate::chip::common::build::{binary, full, tensor};
+use crate::chip::{BF16, F32, array, floats, lengths, numbers, rows, same, same_of, tolerance};
 use proptest::prelude::*;
 use tilework_engine::{Tolerance, Value};
 use tilework_model::common::{BufferType, DataType, TensorLayout};

@@ -1,9 +1,7 @@
 //! Programs of the real compiler on the chip, with inputs and expected outputs that JAX made
 //! (`data/ttnn/README.md`).
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-
+use crate::chip::common;
 use std::path::Path;
 
 use tilework_abi::board::Board;

@@ -1,10 +1,8 @@
 //! Softmax and normalisation by one kernel for whole rows: against the reference semantics, and
 //! that rows which it cannot have are composed of stages.
 
-mod chip;
-
-use chip::common::build::{model, operation, program, tensor};
-use chip::{BF16, BLOCKS, array, same, same_of, same_on};
+use crate::chip::common::build::{model, operation, program, tensor};
+use crate::chip::{BF16, BLOCKS, array, same, same_of, same_on};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_abi::l1::WORKER;

@@ -1,11 +1,9 @@
 //! Runs of small compiled programs, one after the other: times, kept results, traces.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-
+use crate::chip::common;
 use std::path::{Path, PathBuf};
 
-use common::build::{add, model as built, program, tensor};
+use crate::chip::common::build::{add, model as built, program, tensor};
 use tilework_abi::board::Board;
 use tilework_engine::{Comparison, Engine, Event, Observer, Options, Rounding, Session, Tolerance, Value};
 use tilework_model::Model;

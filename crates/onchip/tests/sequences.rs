@@ -1,10 +1,8 @@
 //! Orders, places, running folds and other functions of lines on the chip against their reference
 //! semantics.
 
-mod chip;
-
-use chip::common::build::{list, tensor};
-use chip::{BF16, F32, array, lengths, numbers, rows, same_of, same_on};
+use crate::chip::common::build::{list, tensor};
+use crate::chip::{BF16, F32, array, lengths, numbers, rows, same_of, same_on};
 use proptest::prelude::*;
 use tilework_abi::board::Board;
 use tilework_engine::{Tolerance, Value};

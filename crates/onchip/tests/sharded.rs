@@ -1,12 +1,9 @@
 //! Tensors in L1, interleaved and sharded, as a program states them: brought there and back by the
 //! chip, read and written by the host.
 
-#[path = "../../engine/tests/common/mod.rs"]
-mod common;
-
 use std::sync::Arc;
 
-use common::build::{add, model, operation, program, tensor};
+use crate::chip::common::build::{add, model, operation, program, tensor};
 use tilework_abi::board::Board;
 use tilework_engine::{Options, Session, Value};
 use tilework_model::common::{BufferType, DataType};

@@ -1,10 +1,8 @@
 //! Attention with its gradient, the router of experts and the scores of sparse attention on the
 //! chip against their reference semantics.
 
-mod chip;
-
-use chip::common::build::tensor;
-use chip::{array, floats, same_of, tolerance};
+use crate::chip::common::build::tensor;
+use crate::chip::{array, floats, same_of, tolerance};
 use proptest::prelude::*;
 use tilework_engine::{Tolerance, Value};
 use tilework_model::common::DataType;
