@@ -1,8 +1,6 @@
 //! A machine compared with host arithmetic: one that is wrong in one operation.
 
-mod common;
-
-use common::build::{add, binary, f32, model, multiply, program, values};
+use crate::common::build::{add, binary, f32, model, multiply, program, values};
 use tilework_engine::{Beside, Feed, Findings, Machine, Native, Options, Reason, Session, Value, Work};
 use tilework_model::Model;
 use tilework_model::ttnn::TensorRef;

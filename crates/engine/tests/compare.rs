@@ -1,8 +1,6 @@
 //! Comparison of a result with what was expected.
 
-mod common;
-
-use common::build::{add, f32, model, program, tensor, values};
+use crate::common::build::{add, f32, model, program, tensor, values};
 use tilework_engine::compare::Difference;
 use tilework_engine::{Comparison, Tolerance};
 use tilework_model::common::DataType;

@@ -1,9 +1,7 @@
 //! Calls of other programs: functions, kept results, branches, loops, traces, and what they
 //! change in place.
 
-mod common;
-
-use common::build::{
+use crate::common::build::{
     add, binary, call, deallocate, f32, full, list, model, multiply, on_host, operation, program, tensor, values,
 };
 use tilework_engine::{Engine, Event, Observer, Options, Reason, RunResult, Session, Value};

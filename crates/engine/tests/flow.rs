@@ -1,11 +1,9 @@
 //! Errors that are found before anything runs: tensors that do not exist, calls that do not fit,
 //! kinds that are not supported.
 
-mod common;
-
 use std::time::Duration;
 
-use common::build::{add, call, deallocate, f32, full, model, operation, program, tensor, values};
+use crate::common::build::{add, call, deallocate, f32, full, model, operation, program, tensor, values};
 
 use tilework_engine::{Engine, Event, NativeHost, Observer, Options, Reason, RunError, Value};
 use tilework_model::Model;

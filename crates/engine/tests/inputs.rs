@@ -1,8 +1,6 @@
 //! Inputs of a program: by position or name, converted or refused.
 
-mod common;
-
-use common::build::{model, program, tensor, values};
+use crate::common::build::{model, program, tensor, values};
 use tilework_engine::inputs::Key;
 use tilework_engine::{Engine, Given, Options, Value};
 use tilework_model::common::{DataType, MLIR};

@@ -1,10 +1,8 @@
 //! Tensors spread over the devices of a mesh.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::build::{add, f32, list, model, on_host, operation, program, values};
+use crate::common::build::{add, f32, list, model, on_host, operation, program, values};
 use tilework_engine::{Engine, Options, RunResult, Value};
 use tilework_model::common::Dim2d;
 use tilework_model::ttnn::ops::ccl::{

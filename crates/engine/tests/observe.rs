@@ -1,11 +1,9 @@
 //! Observers: events, messages, profiles and early stops.
 
-mod common;
-
 use std::collections::HashMap;
 use std::time::Duration;
 
-use common::build::{add, call, f32, model, multiply, operation, program, values};
+use crate::common::build::{add, call, f32, model, multiply, operation, program, values};
 use tilework_engine::{
     Bisect, Candidate, Engine, Event, Flow, Observer, Options, Output, Profile, Reason, Tolerance, Value,
 };

@@ -1,8 +1,7 @@
 //! Compiled programs of the project's own, with inputs and expected outputs that JAX made
 //! (`data/expected.py`): these need nothing besides the checkout.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 
 use tilework_engine::{Comparison, Engine, Options, Tolerance, Value};

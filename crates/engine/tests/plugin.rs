@@ -1,9 +1,7 @@
 //! Operations of the compiler in `jax-tt-plugin`, against plain loops that follow the definitions
 //! of StableHLO's gather, scatter and running reductions.
 
-mod common;
-
-use common::build::{f32, model, operation, program, tensor, values};
+use crate::common::build::{f32, model, operation, program, tensor, values};
 use tilework_engine::{Engine, Options};
 use tilework_model::common::DataType;
 use tilework_model::ttnn::ops::conv::Conv3dOp;

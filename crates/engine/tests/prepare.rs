@@ -1,9 +1,7 @@
 //! Weights and biases that a program prepares with padding: they have the stated shapes, and a
 //! convolution gives the same with them as without.
 
-mod common;
-
-use common::build::{f32, model, operation, program, values};
+use crate::common::build::{f32, model, operation, program, values};
 use tilework_engine::{Engine, Options};
 use tilework_model::common::{DataType, TensorLayout};
 use tilework_model::ttnn::ops::conv::{

@@ -1,8 +1,7 @@
 //! Programs of the real compiler, with inputs and expected outputs that JAX made
 //! (`data/ttnn/README.md`).
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::time::Instant;
 

@@ -1,10 +1,9 @@
 //! The same bits for any number of threads.
 
-mod common;
-
+use crate::common;
 use std::collections::HashMap;
 
-use common::build::{f32, model, operation, program, tensor};
+use crate::common::build::{f32, model, operation, program, tensor};
 use tilework_engine::{Engine, Event, Flow, Observer, Options, Output};
 use tilework_model::Model;
 use tilework_model::common::DataType;

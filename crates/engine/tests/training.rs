@@ -2,9 +2,7 @@
 //! are those of the operation library, which its own tests compare with numpy; here it is operands,
 //! attributes, what changes in place, and devices.
 
-mod common;
-
-use common::build::{f32, list, model, operation, program, tensor, values};
+use crate::common::build::{f32, list, model, operation, program, tensor, values};
 use tilework_engine::{Engine, Options, RunResult, Value};
 use tilework_model::common::{DataType, Dim2d};
 use tilework_model::ttnn::ops::attention::IndexerScoreDsaOp;
