@@ -61,6 +61,15 @@ impl Clock {
         Arc::make_mut(piece)[stamp.part as usize % PIECE] = stamp.count;
     }
 
+    /// Whether it knows all that `other` does.
+    fn covers(&self, other: &Self) -> bool {
+        let pieces = |(at, theirs): (usize, &Option<Piece>)| {
+            let Some(theirs) = theirs else { return true };
+            self.0.get(at).and_then(Option::as_ref).is_some_and(|mine| covers(mine, theirs))
+        };
+        self.is(other) || other.0.iter().enumerate().all(pieces)
+    }
+
     /// Learns all that `other` knows; says whether anything was new.
     pub(super) fn join(&mut self, other: &Self) -> bool {
         if Arc::ptr_eq(&self.0, &other.0) {
@@ -83,6 +92,13 @@ impl Clock {
         }
         news
     }
+}
+
+/// Whether none of `theirs` is later than those of `mine`.
+fn covers(mine: &Piece, theirs: &Piece) -> bool {
+    // All of both, as in [`joined`].
+    Arc::ptr_eq(mine, theirs)
+        || !mine.iter().zip(&theirs[..]).fold(false, |newer, (mine, theirs)| newer | (mine < theirs))
 }
 
 /// The later count of each part; none if those are all of `mine`.
@@ -115,6 +131,11 @@ impl Moment {
     pub(super) fn knows(&self, stamp: Stamp) -> bool {
         let newer = |known: &Stamp| known.part == stamp.part && known.count >= stamp.count;
         self.own.iter().any(newer) || self.before.iter().any(newer) || self.clock.knows(stamp)
+    }
+
+    /// Whether all that came before `other` comes before it.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        other.own.iter().chain(other.before.iter()).all(|stamp| self.knows(*stamp)) && self.clock.covers(&other.clock)
     }
 
     /// Tells all of it to `clock`; says whether anything was new.
@@ -182,5 +203,9 @@ mod tests {
             assert!(moment.knows(known) && other.knows(known));
         }
         assert!(!moment.knows(stamp(4, 3)) && !other.knows(stamp(2, 10)));
+        let later = Moment { own: [stamp(2, 10), stamp(3, 1)], ..moment.clone() };
+        assert!(later.covers(&moment) && !moment.covers(&later) && moment.covers(&Moment::default()));
+        let of_all = Moment { clock: other, ..Moment::default() };
+        assert!(of_all.covers(&moment) && !of_all.covers(&later) && !later.covers(&of_all));
     }
 }

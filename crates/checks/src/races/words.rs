@@ -39,6 +39,10 @@ pub(super) struct Words {
 /// What is told by a word.
 #[derive(Clone, Debug, Default)]
 struct Word {
+    /// What was told last, with all that was told before and is not in `clock`: most words are told
+    /// by agents that know of the time before, and are never loaded.
+    last: Moment,
+    /// What was told before that the last one did not know.
     clock: Clock,
     version: u32,
     /// Who has learned which version.
@@ -68,6 +72,22 @@ pub(super) fn stands_for(addr: u32) -> u32 {
         return addr - 4 * (index - stream::SPACE_AVAILABLE_UPDATE);
     }
     addr
+}
+
+impl Word {
+    fn tell(&mut self, moment: &Moment) {
+        if !moment.covers(&self.last) {
+            self.last.tell(&mut self.clock);
+        }
+        self.last.clone_from(moment);
+        self.version += 1;
+    }
+
+    /// All that was told.
+    fn learn(&self, clock: &mut Clock) {
+        clock.join(&self.clock);
+        self.last.tell(clock);
+    }
 }
 
 impl Words {
@@ -106,10 +126,7 @@ impl Words {
     /// Tells what `moment` knows by the word at `addr`.
     pub(super) fn tell(&mut self, addr: u32, moment: &Moment) {
         self.mark(addr);
-        let word = self.known.entry(addr).or_default();
-        if moment.tell(&mut word.clock) {
-            word.version += 1;
-        }
+        self.known.entry(addr).or_default().tell(moment);
     }
 
     /// A small write of the NoC that may be a flag.
@@ -127,7 +144,7 @@ impl Words {
                         Some((_, version)) => *version = word.version,
                         None => word.readers.push((reader, word.version)),
                     }
-                    clock.join(&word.clock);
+                    word.learn(clock);
                 }
             }
         }
@@ -139,14 +156,14 @@ impl Words {
     /// All that is told by registers of streams: somebody has waited for one of them.
     pub(super) fn streams(&self, clock: &mut Clock) {
         for word in self.known.range(stream::BASE..).map(|(_, word)| word) {
-            clock.join(&word.clock);
+            word.learn(clock);
         }
     }
 
     /// All that is told by the word at `addr`, for a read by the NoC.
     pub(super) fn read(&self, addr: u32, clock: &mut Clock) {
         if let Some(word) = self.known.get(&addr) {
-            clock.join(&word.clock);
+            word.learn(clock);
         }
         self.learn_flag(addr, clock);
     }
