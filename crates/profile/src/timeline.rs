@@ -397,6 +397,10 @@ impl<W: Write + Send> ChipTimeline<W> {
     }
 
     fn reached(&mut self, at: Cycle) {
+        // Spans come behind all other events of their time, whenever that is.
+        if !self.stream.as_ref().is_some_and(Stream::is_due) {
+            return;
+        }
         self.settle_units(at);
         let before = self.settled_before(at);
         self.with(|stream| stream.advance(before));

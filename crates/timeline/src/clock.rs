@@ -35,6 +35,10 @@ impl Clock {
     ///
     /// Rounding down keeps order and nesting: what did not overlap does not overlap in nanoseconds.
     pub fn nanoseconds(&self, time: u64) -> Option<u64> {
+        if let Some(times) = time.checked_mul(self.numerator) {
+            // Mostly: a division of 128 bits takes far longer.
+            return Some(times / self.denominator).filter(|&ns| i64::try_from(ns).is_ok());
+        }
         let ns = u128::from(time) * u128::from(self.numerator) / u128::from(self.denominator);
         i64::try_from(ns).ok().and_then(|ns| u64::try_from(ns).ok())
     }
@@ -72,6 +76,9 @@ mod tests {
         assert_eq!(Clock::one_ns("cycle").nanoseconds(i64::MAX as u64), Some(i64::MAX as u64));
         assert_eq!(Clock::one_ns("cycle").nanoseconds(i64::MAX as u64 + 1), None);
         assert_eq!(Clock::mhz("cycle", 1).nanoseconds(u64::MAX), None);
+        // Past 64 bits before the division.
+        assert_eq!(Clock::mhz("cycle", 1350).nanoseconds(27 << 50), Some(20 << 50));
+        assert_eq!(Clock::mhz("cycle", 1350).nanoseconds(27 << 56), Some(20 << 56));
         assert_eq!(Clock::mhz("cycle", 0).nanoseconds(2), Some(2000));
     }
 }

@@ -237,13 +237,18 @@ impl<W: Write> Stream<W> {
         self.pending.push(Item { at, sequence: self.sequence, track, kind });
     }
 
+    /// Whether so much waits that [`Self::advance`] writes something.
+    pub fn is_due(&self) -> bool {
+        self.pending.len() >= self.limit
+    }
+
     /// Nothing more will come for a time before `at`: writes what comes before that, when it is
     /// worth it.
     ///
     /// # Errors
     /// The output fails; a time that the format cannot hold.
     pub fn advance(&mut self, at: u64) -> Result<(), TimelineError> {
-        if self.pending.len() < self.limit {
+        if !self.is_due() {
             return Ok(());
         }
         self.write_before(at)?;
