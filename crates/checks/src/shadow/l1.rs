@@ -108,7 +108,7 @@ impl CheckObserver {
         verb: &str,
     ) {
         let end = span.addr.saturating_add(span.len);
-        let in_launch = launch.cores.contains(&tile.xy);
+        let in_launch = tile.runs(launch) || launch.cores.contains(&tile.xy);
         let cbs = launch.cbs.iter().filter(|_| in_launch);
         let range =
             |cb: &tilework_driver::CbNote| cb.address..cb.address.saturating_add(cb.page_size.saturating_mul(cb.pages));
@@ -234,14 +234,13 @@ fn alone(tile: &Tile, addr: u32) -> Option<usize> {
 }
 
 /// What is wrong with a write below the space of buffers.
-fn below_data(tile: &Tile, map: &MemoryMap, span: Span, launch: &LaunchNote) -> Option<(&'static Row, String)> {
+fn below_data(tile: &Tile, map: &MemoryMap, span: Span, launch: &Arc<LaunchNote>) -> Option<(&'static Row, String)> {
     let end = span.addr.saturating_add(span.len);
     let meets = |range: &Range<u32>| span.addr < range.end && range.start < end;
     if meets(&NULL) {
         return Some((&rows::L1_NULL, "through a pointer that is zero".into()));
     }
-    let role = launch.roles.iter().find(|role| role.cores.contains(&tile.xy));
-    for kernel in role.iter().flat_map(|role| &role.kernels) {
+    for kernel in tile.kernels(launch) {
         if meets(&kernel.text) {
             return Some((&rows::L1_TEXT, format!("the code of kernel {:?} of {}", kernel.name, kernel.processor)));
         }

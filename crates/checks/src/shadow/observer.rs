@@ -17,7 +17,7 @@ use tilework_abi::cb::COUNTER_MASK;
 use tilework_abi::l1::{GO_ENTRIES, LAUNCH_ENTRIES};
 use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
+use tilework_abi::tensix::{INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, MOP_CFG_BASE, PC_BUF_BASE, Processor};
 use tilework_driver::{FirmwareNote, LaunchNote, Note};
 use tilework_sim::{
     Agent, Cycle, Event, Known, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Unit, Unjudged, Wants,
@@ -88,17 +88,41 @@ impl CheckObserver {
         self.reports.set_checks(checks);
     }
 
-    /// The event on a Tensix tile. The tile is taken out meanwhile: other tiles may be looked at.
-    fn on_tile(&mut self, xy: NocXy, event: &Event) {
-        let mut tile = self.tiles.take(xy);
+    /// Looks at events. The tile of one is taken out meanwhile, and stays out for the next one if
+    /// that is of the same: other tiles may be looked at.
+    fn look<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
+        let mut taken: Option<Box<Tile>> = None;
+        for event in events {
+            match (event.spot, &event.what) {
+                _ if event.known => {}
+                (_, What::Leaves(_)) => {}
+                (Spot::Tensix(xy), _) => {
+                    taken.take_if(|tile| tile.xy != xy).into_iter().for_each(|tile| self.tiles.put(tile));
+                    let tile = taken.get_or_insert_with(|| self.tiles.take(xy));
+                    self.on_tile(tile, event);
+                }
+                (Spot::Dram(bank), What::Arrives(packet)) => {
+                    // Which may ask for any tile.
+                    taken.take().into_iter().for_each(|tile| self.tiles.put(tile));
+                    self.on_dram(bank, packet, event.at);
+                }
+                (_, What::Arrives(packet)) => self.in_flight.arrived(packet),
+                _ => {}
+            }
+        }
+        taken.into_iter().for_each(|tile| self.tiles.put(tile));
+    }
+
+    /// The event on a Tensix tile.
+    #[inline]
+    fn on_tile(&mut self, tile: &mut Tile, event: &Event) {
         match &event.agent {
             _ if let What::Holds { core, addr } = event.what => tile.caches.fill(core, addr),
             _ if let What::Prepared { core, page, words } = event.what => tile.prepared(core, page, words),
-            Agent::Core(core) => self.on_core(&mut tile, *core, event),
-            Agent::Coprocessor(unit) => self.on_unit(&mut tile, *unit, event),
-            Agent::Niu(_) => self.on_packet(&mut tile, event),
+            Agent::Core(core) => self.on_core(tile, *core, event),
+            Agent::Coprocessor(unit) => self.on_unit(tile, *unit, event),
+            Agent::Niu(_) => self.on_packet(tile, event),
         }
-        self.tiles.put(tile);
     }
 
     #[inline]
@@ -480,7 +504,10 @@ impl Observer for CheckObserver {
             *stack = limit.saturating_add(LARGEST_OFFSET + 1);
         }
         let tiles = self.tiles.iter().filter(|tile| tile.is_queue).map(|tile| tile.xy).collect();
-        Unjudged { code, stacks, polled: go..go + 4 * GO_ENTRIES, tiles }
+        // Only what kernels leave in the coprocessor is set by registers behind those of streams
+        // (`Self::set_by_store`), and not by those through which instructions are pushed.
+        let registers = if self.follows_state { INSTRN_BUF_BASE..PC_BUF_BASE } else { MOP_CFG_BASE..u32::MAX };
+        Unjudged { code, stacks, polled: go..go + 4 * GO_ENTRIES, registers, tiles }
     }
 
     fn sees_counters_once(&self) -> bool {
@@ -493,16 +520,11 @@ impl Observer for CheckObserver {
     }
 
     fn events(&mut self, events: &[Event]) {
-        for event in events {
-            match (event.spot, &event.what) {
-                _ if event.known => {}
-                (_, What::Leaves(_)) => {}
-                (Spot::Tensix(xy), _) => self.on_tile(xy, event),
-                (Spot::Dram(bank), What::Arrives(packet)) => self.on_dram(bank, packet, event.at),
-                (_, What::Arrives(packet)) => self.in_flight.arrived(packet),
-                _ => {}
-            }
-        }
+        self.look(events.iter());
+    }
+
+    fn in_order(&mut self, events: &[Event], places: &[u32]) {
+        self.look(places.iter().map(|&place| &events[place as usize]));
     }
 
     fn note(&mut self, _at: Cycle, note: &Note) {

@@ -36,6 +36,7 @@ pub(crate) struct CoreState {
     pub unseen: [Option<crate::protocol::Issued>; 2],
     /// Instructions of the kernel by address, as far as they have been decoded.
     decoded: Box<[(u32, Option<Insn>); DECODED]>,
+    has_decoded: bool,
     /// Initiators whose last request has left a link open, by NoC and number.
     pub linked: [[Option<crate::protocol::Issued>; 4]; 2],
 }
@@ -50,6 +51,7 @@ impl CoreState {
             unwaited: [None, None],
             unseen: [None, None],
             decoded: Box::new([(0, None); DECODED]),
+            has_decoded: false,
             linked: Default::default(),
         }
     }
@@ -75,6 +77,7 @@ impl CoreState {
         let slot = (pc / 4) as usize % DECODED;
         if self.decoded[slot].0 != pc {
             self.decoded[slot] = (pc, self.decode(pc));
+            self.has_decoded = true;
         }
         self.decoded[slot].1
     }
@@ -109,6 +112,8 @@ pub(crate) struct Tile {
     pub launch: Option<Arc<LaunchNote>>,
     /// Its position among the cores of the launch.
     pub number: usize,
+    /// Its role there.
+    role: Option<usize>,
     /// The circular buffers of the launch.
     pub cbs: Vec<Cb>,
     /// Whether a part of a command queue runs here.
@@ -132,6 +137,7 @@ impl Tile {
             told_words: ToldWords::default(),
             launch: None,
             number: 0,
+            role: None,
             cbs: Vec::new(),
             is_queue: false,
             was_told: false,
@@ -166,6 +172,17 @@ impl Tile {
         !self.was_told
     }
 
+    /// Whether it is this launch that runs here.
+    pub(crate) fn runs(&self, launch: &Arc<LaunchNote>) -> bool {
+        self.launch.as_ref().is_some_and(|own| Arc::ptr_eq(own, launch))
+    }
+
+    /// The kernels of a launch here.
+    pub(crate) fn kernels<'a>(&self, launch: &'a Arc<LaunchNote>) -> &'a [CodeNote] {
+        let role = if self.runs(launch) { self.role } else { role_of(launch, self.xy) };
+        role.and_then(|role| launch.roles.get(role)).map_or(&[], |role| &role.kernels)
+    }
+
     /// The firmware begins the next program.
     pub(crate) fn begin(&mut self) {
         let launch = self.pending.pop_front();
@@ -188,13 +205,16 @@ impl Tile {
 
     fn switch(&mut self, launch: Option<Arc<LaunchNote>>) {
         let xy = self.xy;
-        let role = launch.as_ref().and_then(|launch| launch.roles.iter().find(|role| role.cores.contains(&xy)));
+        self.role = launch.as_ref().and_then(|launch| role_of(launch, xy));
+        let role = self.role.zip(launch.as_ref()).and_then(|(role, launch)| launch.roles.get(role));
         for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
             state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
             state.owned = 0..0;
             state.unseen = [None, None];
             state.told = Default::default();
-            state.decoded.fill((0, None));
+            if std::mem::take(&mut state.has_decoded) {
+                state.decoded.fill((0, None));
+            }
         }
         let launch_cbs = launch.iter().flat_map(|launch| &launch.cbs);
         self.cbs = launch_cbs.map(Cb::new).collect();
@@ -216,6 +236,11 @@ impl Tile {
         let kernel = self.cores[core.index()].kernel.as_ref().map_or(0, |kernel| kernel.local.end);
         kernel.max(firmware.map.kernel_local[core.index()])
     }
+}
+
+/// The role of a tile in a launch.
+fn role_of(launch: &LaunchNote, xy: NocXy) -> Option<usize> {
+    launch.roles.iter().position(|role| role.cores.contains(&xy))
 }
 
 /// All tiles, by their coordinates, which have six bits each.

@@ -67,6 +67,12 @@ impl Wants {
     /// Every instruction that the coprocessor executes ([`What::Tensix`]).
     pub const TENSIX: Self = Self(128);
 
+    /// Whether it includes any of `other`.
+    #[inline]
+    pub(crate) const fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// Whether it includes all of `other`.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
@@ -95,6 +101,8 @@ pub struct Unjudged {
     /// The [`boundaries`](Observer::boundaries) that BRISC polls: a load from there begins and ends
     /// nothing if the access to a boundary before it was one that found the same there.
     pub polled: Range<u32>,
+    /// Registers of which it looks at no access of a core, outside the NIUs.
+    pub registers: Range<u32>,
     /// Tiles of whose cores it only needs to know what they read and write in L1, besides what
     /// arrives: all code there is as the above, requests and loads of registers are not told, nor
     /// packets that ask for something to be read for them or acknowledge what they wrote.
@@ -104,7 +112,7 @@ pub struct Unjudged {
 impl Default for Unjudged {
     /// All is to be seen.
     fn default() -> Self {
-        Self { code: 0..0, stacks: [u32::MAX; 5], polled: 0..0, tiles: Vec::new() }
+        Self { code: 0..0, stacks: [u32::MAX; 5], polled: 0..0, registers: 0..0, tiles: Vec::new() }
     }
 }
 

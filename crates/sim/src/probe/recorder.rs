@@ -54,6 +54,10 @@ pub(crate) struct Recorder {
     others: Wants,
     /// Accesses to L1 that are known are of no interest to anybody.
     leaves_out: bool,
+    /// Registers of which nobody needs to see accesses, and those of which the observer that is
+    /// asked does not.
+    unseen: Range<u32>,
+    unjudged: Range<u32>,
     /// Nothing of what the tile's cores do is judged but what they read and write in memory.
     overlooked: bool,
     /// Of counters of NIUs only the first load since a request was started need be seen: those of
@@ -79,6 +83,8 @@ impl Recorder {
             filter: Filter::new(),
             others: Wants::NOTHING,
             leaves_out: false,
+            unseen: 0..0,
+            unjudged: 0..0,
             overlooked: false,
             counters: None,
             lines: None,
@@ -90,10 +96,16 @@ impl Recorder {
     /// Records these kinds of events from now on; of those that are known what `others` want.
     pub(crate) fn set_wants(&mut self, wants: Wants, others: Wants) {
         (self.wants, self.others) = (wants, others);
-        self.leaves_out = self.leaves_out();
+        self.leave_out();
         if wants.has(Wants::COUNTS) {
             self.counts.get_or_insert_default();
         }
+    }
+
+    /// Whether any of such events are recorded.
+    #[inline]
+    pub(crate) fn wants_any(&self, wants: Wants) -> bool {
+        self.wants.has_any(wants)
     }
 
     /// Whether such events are recorded.
@@ -106,17 +118,21 @@ impl Recorder {
     /// accesses are recorded.
     pub(crate) fn set_loads(&mut self, loads: Vec<Range<u32>>) {
         self.loads = loads;
-        self.leaves_out = self.leaves_out();
+        self.leave_out();
     }
 
     /// From now on this need not be seen.
     pub(crate) fn set_unjudged(&mut self, unjudged: &Unjudged) {
         self.overlooked = matches!(self.spot, Spot::Tensix(xy) if unjudged.tiles.contains(&xy));
         self.filter.set_unjudged(unjudged, self.overlooked);
+        self.unjudged = unjudged.registers.clone();
+        self.leave_out();
     }
 
-    fn leaves_out(&self) -> bool {
-        self.wants(Wants::ACCESSES) && !self.others.has(Wants::ACCESSES) && self.loads.is_empty()
+    /// Whether and what is left out, by what is wanted now.
+    fn leave_out(&mut self) {
+        self.leaves_out = self.wants(Wants::ACCESSES) && !self.others.has(Wants::ACCESSES) && self.loads.is_empty();
+        self.unseen = if self.others.has(Wants::REGISTERS) { 0..0 } else { self.unjudged.clone() };
     }
 
     /// Whether loads from some bytes are recorded.
@@ -230,7 +246,8 @@ impl Recorder {
     fn skips_outside(&self, core: Processor, addr: u32) -> bool {
         match addr {
             LOCAL_BASE..NIU0_BASE => self.filter.skips_local(core, addr),
-            _ => !self.wants(Wants::FIELDS) && (NIU0_BASE..NIU_END).contains(&addr) && !is_counter(addr),
+            NIU0_BASE..NIU_END => !self.wants(Wants::FIELDS) && !is_counter(addr),
+            _ => self.unseen.contains(&addr),
         }
     }
 
@@ -274,6 +291,9 @@ impl Recorder {
     #[inline(never)]
     pub(crate) fn store(&mut self, core: Processor, at: Cycle, pc: u32, stored: Stored) {
         let Stored { addr, bytes, value } = stored;
+        if self.leaves_out && self.unseen.contains(&addr) {
+            return;
+        }
         if (LOCAL_BASE..NIU0_BASE).contains(&addr) && self.leaves_out && self.filter.keeps_local(core, pc, addr, bytes)
         {
             return;

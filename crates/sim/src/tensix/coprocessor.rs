@@ -502,7 +502,7 @@ impl Coprocessor {
         let at = Attempt { thread, now, word };
         match self.issue(at, outside).map_err(|hold| hold.of_push(*self.origin(at)))? {
             Issue::Passed => {
-                if outside.is_recorded() {
+                if outside.is_followed() {
                     self.tell_work(at, outside);
                     outside.executes(now, thread, word, self.origin(at));
                     if outside.is_watched() {

@@ -116,8 +116,9 @@ impl Outside for Reach<'_> {
         }
     }
     #[inline]
-    fn is_recorded(&self) -> bool {
-        self.fabric.recorder.is_some()
+    fn is_followed(&self) -> bool {
+        let followed = Wants::UNITS | Wants::TENSIX | Wants::COPROCESSOR;
+        self.fabric.recorder.as_ref().is_some_and(|recorder| recorder.wants_any(followed))
     }
     #[inline]
     fn is_observed(&self) -> bool {

@@ -61,9 +61,9 @@ pub(crate) trait Outside {
     fn executes(&mut self, at: Cycle, thread: usize, word: u32, origin: &Origin) {
         let _ = (at, thread, word, origin);
     }
-    /// Whether anybody wants to know anything of what is told here.
+    /// Whether anybody wants to know which instructions pass, or how long they keep their unit busy.
     #[inline]
-    fn is_recorded(&self) -> bool {
+    fn is_followed(&self) -> bool {
         false
     }
     /// Whether anybody observes accesses.
