@@ -15,6 +15,8 @@ mod event;
 mod filter;
 mod gates;
 mod hub;
+#[cfg(test)]
+mod left_out_tests;
 mod lines;
 mod packets;
 mod recorder;
