@@ -154,3 +154,107 @@ impl Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: u64 = 0x40_1000;
+
+    /// A run from `HERE`: accesses behind gaps of these costs as far as the limit goes, and then
+    /// none. Gives the limit.
+    fn run(limits: &mut Limits, gaps: &[u32]) -> u32 {
+        let limit = limits.begin(HERE);
+        for &gap in gaps {
+            if gap >= limit {
+                break;
+            }
+            limits.accessed(gap);
+        }
+        limits.end(limit);
+        limit
+    }
+
+    /// The limit of the runs that do not explore, after `count` runs.
+    fn settled(limits: &mut Limits, gaps: &[u32], count: usize) -> u32 {
+        (0..count).map(|_| run(limits, gaps)).filter(|&limit| limit != LIMITS[STEPS - 1]).last().unwrap()
+    }
+
+    #[test]
+    fn the_first_runs_from_a_place_go_far() {
+        let mut limits = Limits::new();
+        let farthest = LIMITS[STEPS - 1];
+        let found: Vec<_> = (0..6).map(|_| run(&mut limits, &[])).collect();
+        assert_eq!(found, [FIRST, farthest, farthest, farthest, farthest, 0]);
+    }
+
+    #[test]
+    fn a_run_ends_where_it_would_have_cost_least() {
+        let one = |gaps: &[u32]| settled(&mut Limits::new(), gaps, 20);
+        // Nothing follows: only the instruction that traps is carried out.
+        assert_eq!(one(&[]), 0);
+        // What is near is passed, with the smallest limit that does so.
+        assert_eq!(one(&[10; 50]), 16);
+        assert_eq!(one(&[16; 50]), 32);
+        assert_eq!(one(&[100; 50]), 128);
+        assert_eq!(one(&[100, 10, 100, 10, 100, 10, 100, 10]), 128);
+        // A trap costs less than one gap of this kind, and more than one of that.
+        assert_eq!(one(&[450; 50]), 0);
+        assert_eq!(one(&[350; 50]), 512);
+        // One far access behind many near ones is not worth going on after each run.
+        assert_eq!(one(&[10, 10, 10, 10, 1500]), 16);
+    }
+
+    #[test]
+    fn a_place_that_explores_in_vain_does_so_less_often() {
+        let mut limits = Limits::new();
+        let far =
+            |limits: &mut Limits, runs: usize| (0..runs).filter(|_| run(limits, &[]) == LIMITS[STEPS - 1]).count();
+        far(&mut limits, 5);
+        let (first, later) = (far(&mut limits, 1 << 12), far(&mut limits, 1 << 12));
+        assert!(first > later && later == (1 << 12) / EXPLORE_LEAST as usize, "{first} {later}");
+        // What is new is looked at more often again.
+        let changed =
+            |limits: &mut Limits| (0..1 << 12).filter(|_| run(limits, &[10; 50]) == LIMITS[STEPS - 1]).count();
+        assert!(changed(&mut limits) > later);
+        assert_eq!(settled(&mut limits, &[10; 50], 4), 16);
+    }
+
+    #[test]
+    fn what_was_long_ago_counts_less() {
+        let mut limits = Limits::new();
+        // More gaps than are kept; then the program does something else from there.
+        let gaps = [10; 10_000];
+        assert_eq!(settled(&mut limits, &gaps, 20), 16);
+        let total = |limits: &mut Limits| {
+            let trap = limits.trap(HERE);
+            trap.gaps.iter().chain(&trap.ends).map(|gaps| gaps.count).sum::<u64>()
+        };
+        assert!(total(&mut limits) <= KEPT);
+        let explored = |limits: &mut Limits| {
+            limits.trap(HERE).runs = 0;
+            run(limits, &[]);
+        };
+        // An end costs 16 where each gap has saved 390: without that, half a million of them would
+        // be needed.
+        (0..100_000).for_each(|_| explored(&mut limits));
+        assert_eq!(settled(&mut limits, &[], 50), 0);
+    }
+
+    #[test]
+    fn places_do_not_learn_from_each_other() {
+        let mut limits = Limits::new();
+        assert_eq!(settled(&mut limits, &[10; 50], 20), 16);
+        let other = HERE + 4;
+        assert_eq!(limits.begin(other), FIRST);
+        limits.end(FIRST);
+        assert_eq!(limits.begin(HERE), 16);
+        limits.end(16);
+        // One that takes its place in the table begins anew, and so does the first then.
+        let same = HERE ^ 0x101_0000;
+        assert!(std::ptr::eq(limits.trap(HERE), limits.trap(same)));
+        assert_eq!(limits.begin(same), FIRST);
+        limits.end(FIRST);
+        assert_eq!(limits.begin(HERE), FIRST);
+    }
+}

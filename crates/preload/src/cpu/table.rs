@@ -223,3 +223,158 @@ impl Table {
         at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::Code;
+
+    /// `mov eax, value` at the beginning of 16 bytes.
+    fn number(value: u32) -> [u8; 16] {
+        let mut bytes = [0x90; 16];
+        bytes[0] = 0xB8;
+        bytes[1..5].copy_from_slice(&value.to_le_bytes());
+        bytes
+    }
+
+    /// Code of the program: each of them an instruction at the start of 16 bytes.
+    fn program(count: usize) -> Vec<[u8; 16]> {
+        (0..count as u32).map(number).collect()
+    }
+
+    fn address(code: &[[u8; 16]], at: usize) -> u64 {
+        code[at].as_ptr().expose_provenance() as u64
+    }
+
+    /// A table of its own: the one of the library is there once.
+    fn new() -> Table {
+        Table {
+            index: filled([0; WAYS]),
+            known: filled(Known { rip: 0, checked: 0, follower: 0, plan: Plan::NOTHING }),
+            sources: filled(Source { bytes: [0; 16], instruction: None }),
+            next: 0,
+            limits: Limits::new(),
+            run: 1,
+        }
+    }
+
+    impl Table {
+        /// Finds an instruction behind another: its place, its immediate and what that has cost.
+        fn met(&mut self, rip: u64, before: usize) -> (usize, u64, u32) {
+            let mut run = Run::new();
+            let place = self.find(rip, before, &mut run).unwrap();
+            let instruction = self.instruction(place).unwrap();
+            assert_eq!((instruction.code(), instruction.ip()), (Code::Mov_r32_imm32, rip));
+            (place, self.plan(place).immediate, run.idle)
+        }
+    }
+
+    #[test]
+    fn an_instruction_is_new_once_in_each_run() {
+        let code = program(2);
+        let mut table = new();
+        let (first, value, cost) = table.met(address(&code, 0), 0);
+        assert_eq!((value, cost), (0, limits::NEW));
+        let (second, value, cost) = table.met(address(&code, 1), first);
+        assert_eq!((value, cost), (1, limits::NEW));
+        assert_ne!(first, second);
+        // As the follower of the one before, and of another.
+        assert_eq!(table.met(address(&code, 1), first), (second, 1, 0));
+        assert_eq!(table.met(address(&code, 1), second), (second, 1, 0));
+        table.begin(address(&code, 0));
+        assert_eq!(table.met(address(&code, 1), first), (second, 1, limits::NEW));
+        assert_eq!(table.met(address(&code, 1), first), (second, 1, 0));
+    }
+
+    #[test]
+    fn changed_code_is_decoded_anew_where_it_was() {
+        let mut code = program(1);
+        let mut table = new();
+        let (place, ..) = table.met(address(&code, 0), 0);
+        code[0] = number(77);
+        // What the run has compared counts until it stores to a page with code.
+        assert_eq!(table.met(address(&code, 0), 0), (place, 0, 0));
+        table.check_anew();
+        assert_eq!(table.met(address(&code, 0), 0), (place, 77, limits::NEW));
+        code[0] = number(78);
+        table.begin(address(&code, 0));
+        assert_eq!(table.met(address(&code, 0), place), (place, 78, limits::NEW));
+        // A byte behind the instruction is compared, too, and changes nothing.
+        code[0][15] = 0xCC;
+        table.begin(address(&code, 0));
+        assert_eq!(table.met(address(&code, 0), place).1, 78);
+        // What is no instruction is none.
+        code[0][0] = 0x06;
+        table.begin(address(&code, 0));
+        assert_eq!(table.find(address(&code, 0), place, &mut Run::new()), None);
+    }
+
+    #[test]
+    fn pages_of_code_are_known() {
+        let mut pages = Pages([0; PAGES / 64]);
+        pages.add(0x7000_1FFF);
+        assert!(pages.touch(0x7000_1000, 1) && pages.touch(0x7000_1FF8, 8) && pages.touch(0x7000_0FFF, 2));
+        assert!(!pages.touch(0x7000_0FFF, 1) && !pages.touch(0x7000_2000, 64));
+        // What begins before and ends behind.
+        assert!(pages.touch(0x7000_0000, 3 * PAGE) && pages.touch(0x6FFF_F000, 4 * PAGE));
+        assert!(!pages.touch(0x7000_2000, 3 * PAGE));
+        // An instruction may lie in two pages.
+        let mut run = Run::new();
+        run.is_new(0x7000_1FFC);
+        assert!(run.pages.touch(0x7000_1000, 1) && run.pages.touch(0x7000_2000, 1));
+        assert!(!run.pages.touch(0x7000_3000, 1) && !run.pages.touch(0x7000_0000, PAGE));
+    }
+
+    #[test]
+    fn a_full_set_loses_its_oldest() {
+        let code = program(1 << 18);
+        let wanted = set(address(&code, 0));
+        let same: Vec<_> = (0..code.len()).filter(|&at| set(address(&code, at)) == wanted).take(WAYS + 1).collect();
+        assert_eq!(same.len(), WAYS + 1, "more code is needed");
+        let mut table = new();
+        let places: Vec<_> = same[..WAYS].iter().map(|&at| table.met(address(&code, at), TABLE - 1).0).collect();
+        for (&at, &place) in same.iter().zip(&places) {
+            assert_eq!(table.met(address(&code, at), TABLE - 2), (place, at as u64, 0));
+        }
+        // The first is also the follower of one that nobody else looks behind.
+        let before = 1000;
+        assert_eq!(table.met(address(&code, same[0]), before).0, places[0]);
+        let (fifth, ..) = table.met(address(&code, same[WAYS]), TABLE - 1);
+        assert!(!places.contains(&fifth));
+        for which in 1..WAYS {
+            let at = same[which];
+            assert_eq!(table.met(address(&code, at), TABLE - 2), (places[which], at as u64, 0));
+        }
+        assert_eq!(table.met(address(&code, same[WAYS]), TABLE - 2), (fifth, same[WAYS] as u64, 0));
+        // It is still found behind that one, and decoded anew behind others.
+        assert_eq!(table.met(address(&code, same[0]), before), (places[0], same[0] as u64, 0));
+        let (again, value, cost) = table.met(address(&code, same[0]), TABLE - 2);
+        assert_eq!((value, cost), (same[0] as u64, limits::NEW));
+        assert!(again != places[0] && again != fifth);
+    }
+
+    #[test]
+    fn the_oldest_places_are_used_again() {
+        let code = program(TABLE + 100);
+        let mut table = new();
+        let mut before = 0;
+        let mut places = Vec::new();
+        for at in 0..TABLE {
+            before = table.met(address(&code, at), before).0;
+            places.push(before);
+        }
+        let distinct: std::collections::HashSet<_> = places.iter().collect();
+        assert_eq!(distinct.len(), TABLE);
+        for at in TABLE..code.len() {
+            let (place, value, cost) = table.met(address(&code, at), before);
+            assert_eq!((place, value, cost), (places[at - TABLE], at as u64, limits::NEW));
+            before = place;
+        }
+        // Those whose places were taken are not mistaken for what is there now, not even as the
+        // followers that they were.
+        for at in 1..100 {
+            let (_, value, cost) = table.met(address(&code, at), places[at - 1]);
+            assert_eq!((value, cost), (at as u64, limits::NEW), "{at}");
+        }
+    }
+}
