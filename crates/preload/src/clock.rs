@@ -11,7 +11,7 @@
 //! longer than [`NOTICED`] does not count: the clocks that programs measure limits by stand still.
 
 use crate::real::real;
-use crate::{state, watch};
+use crate::{client, state, watch};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -355,6 +355,36 @@ fn rest_of(sleep: Duration) -> libc::timespec {
     slept(sleep);
     let rest = sleep.saturating_sub(start.elapsed());
     libc::timespec { tv_sec: rest.as_secs() as i64, tv_nsec: rest.subsec_nanos().into() }
+}
+
+/// The program sleeps by a system call that the kernel carries out: the time passes on the chip.
+pub(crate) fn sleeps(time: usize) {
+    if let Some(time) = load_time(time) {
+        slept(span(&raw const time));
+    }
+}
+
+/// The same for a sleep by `clock`, until a time if the flags say so.
+pub(crate) fn sleeps_until(clock: usize, flags: usize, time: usize) {
+    let Some(time) = load_time(time) else { return };
+    if flags & libc::TIMER_ABSTIME as usize == 0 {
+        return slept(span(&raw const time));
+    }
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place of this function's.
+    if unsafe { real!(clock_gettime as ClockGettime)(clock as i32, &raw mut now) } == 0 {
+        let ahead = nanoseconds(&time).saturating_sub(nanoseconds(&now));
+        slept(Duration::from_nanos(ahead.max(0) as u64));
+    }
+}
+
+/// A time in the program's memory.
+fn load_time(at: usize) -> Option<libc::timespec> {
+    let (seconds, part) = (client::load_word(at, 8)?, client::load_word(at.wrapping_add(8), 8)?);
+    let (tv_sec, tv_nsec) = (seconds as i64, part as i64);
+    // What the kernel will refuse does not sleep.
+    ((0..=i64::MAX / SECOND - 1).contains(&tv_sec) && (0..SECOND).contains(&tv_nsec))
+        .then_some(libc::timespec { tv_sec, tv_nsec })
 }
 
 #[unsafe(no_mangle)]

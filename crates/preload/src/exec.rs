@@ -1,8 +1,9 @@
 //! Programs that this one starts: told if the card's library cannot be loaded into one.
 //!
 //! The dynamic linker loads the library into children, because the variable `LD_PRELOAD` is theirs,
-//! too. It does not into statically linked programs, programs of 32 bits, and programs that get
-//! other rights from their file. They run as always, without a card; this is said once for each.
+//! too. It does not into statically linked programs, programs of 32 bits, programs that get other
+//! rights from their file, and those that are started without that variable. They run as always,
+//! without a card; this is said once for each.
 //!
 //! All of it may run between `fork` or `vfork` and `execve`: no memory is allocated, no lock taken.
 
@@ -12,6 +13,7 @@ use std::arch::naked_asm;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::transmute;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use tilework_kmd::program::{Head, head};
 
@@ -26,24 +28,24 @@ const SCRIPTS: usize = 5;
 type Place = [u8; LONGEST];
 
 /// Says so if the program at `path` will not find the card.
-pub(crate) unsafe fn announce(path: Text) {
-    // SAFETY: the caller's promise: null or a C string.
-    unsafe { announce_at(libc::AT_FDCWD, path, 0) }
+pub(crate) unsafe fn announce(path: Text, environment: List) {
+    // SAFETY: the caller's promise: null or a C string, and null or a list.
+    unsafe { announce_at(libc::AT_FDCWD, path, environment, 0) }
 }
 
 /// The same for `execveat`, whose path may be empty.
-pub(crate) unsafe fn announce_at(folder: i32, path: Text, flags: i32) {
+pub(crate) unsafe fn announce_at(folder: i32, path: Text, environment: List, flags: i32) {
     if path.is_null() || !process::is_active() || clock::is_inside() {
         return;
     }
     // SAFETY: the caller's promise: a C string.
-    let name = unsafe { CStr::from_ptr(path) }.to_bytes();
+    let (name, loads) = unsafe { (CStr::from_ptr(path).to_bytes(), loads(environment)) };
     let mut place = [0; LONGEST];
     let mut len = 0;
     let mut interpreter = None;
     if name.is_empty() && flags & libc::AT_EMPTY_PATH != 0 {
         // SAFETY: the caller's descriptor.
-        interpreter = unsafe { judge(folder, b"a program that was started by its descriptor") };
+        interpreter = unsafe { judge(folder, b"a program that was started by its descriptor", loads) };
     } else {
         len = fill(&mut place, &[name]).map_or(0, <[u8]>::len);
     }
@@ -62,13 +64,43 @@ pub(crate) unsafe fn announce_at(folder: i32, path: Text, flags: i32) {
             if fd < 0 {
                 return;
             }
-            interpreter = judge(fd as i32, name);
+            interpreter = judge(fd as i32, name, loads);
             raw(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]);
         }
         if interpreter.is_none() {
             return;
         }
     }
+}
+
+const NOT_LOADED: &str = "is started without the card's library in the variable LD_PRELOAD";
+
+/// The file of this library.
+static LIBRARY: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// Whether the dynamic linker finds in an environment that this library is to be loaded.
+unsafe fn loads(environment: List) -> bool {
+    let Some(library) = LIBRARY.get().filter(|library| !library.is_empty()) else { return true };
+    let mut next = environment;
+    // SAFETY: the caller's promise: null, or a list of C strings that ends with null.
+    unsafe {
+        while !next.is_null() && !(*next).is_null() {
+            if let Some(files) = CStr::from_ptr(*next).to_bytes().strip_prefix(b"LD_PRELOAD=") {
+                return files.split(|byte| b": ".contains(byte)).any(|file| file == library);
+            }
+            next = next.add(1);
+        }
+    }
+    false
+}
+
+/// The process's own environment.
+fn own_environment() -> List {
+    unsafe extern "C" {
+        static environ: AtomicPtr<Text>;
+    }
+    // SAFETY: the C library's variable, which has the layout of a pointer.
+    unsafe { environ.load(Ordering::Relaxed) }
 }
 
 /// Joins parts of a path, with a zero behind them.
@@ -82,7 +114,7 @@ fn fill<'a>(place: &'a mut Place, parts: &[&[u8]]) -> Option<&'a [u8]> {
 }
 
 /// Says so if the open program will not find the card; the interpreter of a script.
-unsafe fn judge(fd: i32, name: &[u8]) -> Option<tilework_kmd::program::Path> {
+unsafe fn judge(fd: i32, name: &[u8], loads: bool) -> Option<tilework_kmd::program::Path> {
     let read = |at: u64, out: &mut [u8]| {
         let arguments = [fd as usize, out.as_mut_ptr().expose_provenance(), out.len(), at as usize, 0, 0];
         // SAFETY: a place of the caller's.
@@ -90,7 +122,7 @@ unsafe fn judge(fd: i32, name: &[u8]) -> Option<tilework_kmd::program::Path> {
     };
     let found = head(read);
     let Head::Script(interpreter) = found else {
-        if let Some(why) = found.refusal().or_else(|| other_rights(fd)) {
+        if let Some(why) = found.refusal().or_else(|| other_rights(fd)).or((!loads).then_some(NOT_LOADED)) {
             say(fd, name, why);
         }
         return None;
@@ -148,7 +180,7 @@ fn say(fd: i32, name: &[u8], why: &str) {
 }
 
 /// The same for a program that is searched for in the folders of `PATH`.
-unsafe fn announce_found(file: Text) {
+unsafe fn announce_found(file: Text, environment: List) {
     if file.is_null() || !process::is_active() {
         return;
     }
@@ -156,7 +188,7 @@ unsafe fn announce_found(file: Text) {
     unsafe {
         let name = CStr::from_ptr(file).to_bytes();
         if name.contains(&b'/') {
-            return announce(file);
+            return announce(file, environment);
         }
         let folders = libc::getenv(c"PATH".as_ptr());
         if folders.is_null() {
@@ -169,7 +201,7 @@ unsafe fn announce_found(file: Text) {
             let at = path.as_ptr();
             let arguments = [libc::AT_FDCWD as usize, at.expose_provenance(), libc::X_OK as usize, 0, 0, 0];
             if raw(libc::SYS_faccessat, arguments) == 0 {
-                return announce(at.cast());
+                return announce(at.cast(), environment);
             }
         }
     }
@@ -196,6 +228,11 @@ pub(crate) fn prepare() {
     for (place, name) in FOUND.iter().zip(NAMES) {
         place.store(next(name), Ordering::Relaxed);
     }
+    process::each_code(&mut |name: &[u8], code: process::Code| {
+        if code.is_own {
+            LIBRARY.get_or_init(|| name.to_vec());
+        }
+    });
 }
 
 fn found(which: Real) -> *mut c_void {
@@ -204,12 +241,12 @@ fn found(which: Real) -> *mut c_void {
 }
 
 macro_rules! execs {
-    ($($name:ident($by:ident; $first:ident: $type:ty $(, $arg:ident: $other:ty)*);)*) => { $(
+    ($($name:ident($by:ident in $list:expr; $first:ident: $type:ty $(, $arg:ident: $other:ty)*);)*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($first: $type $(, $arg: $other)*) -> i32 {
             // SAFETY: the caller's promise.
             unsafe {
-                $by($first);
+                $by($first, $list);
                 let real = found(Real::$name);
                 transmute::<*mut c_void, unsafe extern "C" fn($type $(, $other)*) -> i32>(real)($first $(, $arg)*)
             }
@@ -217,17 +254,17 @@ macro_rules! execs {
     )* };
 }
 execs! {
-    execve(announce; path: Text, arguments: List, environment: List);
-    execv(announce; path: Text, arguments: List);
-    execvp(announce_found; file: Text, arguments: List);
-    execvpe(announce_found; file: Text, arguments: List, environment: List);
+    execve(announce in environment; path: Text, arguments: List, environment: List);
+    execv(announce in own_environment(); path: Text, arguments: List);
+    execvp(announce_found in own_environment(); file: Text, arguments: List);
+    execvpe(announce_found in environment; file: Text, arguments: List, environment: List);
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fexecve(fd: i32, arguments: List, environment: List) -> i32 {
     // SAFETY: the caller's promise.
     unsafe {
-        announce_at(fd, c"".as_ptr(), libc::AT_EMPTY_PATH);
+        announce_at(fd, c"".as_ptr(), environment, libc::AT_EMPTY_PATH);
         let real = found(Real::fexecve);
         transmute::<*mut c_void, unsafe extern "C" fn(i32, List, List) -> i32>(real)(fd, arguments, environment)
     }
@@ -253,7 +290,7 @@ macro_rules! spawns {
             type Spawn = unsafe extern "C" fn(*mut libc::pid_t, Text, *const c_void, *const c_void, List, List) -> i32;
             // SAFETY: the caller's promise.
             unsafe {
-                $by(path);
+                $by(path, environment);
                 let real = transmute::<*mut c_void, Spawn>(found(Real::$name));
                 real(id, path, actions, attributes, arguments, environment)
             }

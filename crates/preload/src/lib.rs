@@ -12,10 +12,13 @@
 //! none, until it opens the device anew. All calls of the card take one lock. Signals that arrive
 //! meanwhile wait: a program's handler may access the card.
 //!
-//! Not served: programs that are statically linked (their start is told, `exec`), system calls that
-//! a program makes without the C library's `syscall` (`syscalls`), system calls that are given
-//! addresses of BARs (they end with `EFAULT`), `mremap` of such mappings, gathers, scatters and
-//! masked vector accesses to a BAR. What is met is told by name.
+//! System calls by number are served (`syscalls`), and so are those that the program makes by an
+//! instruction of its own (`dispatch`).
+//!
+//! Not served: programs that are statically linked (their start is told, `exec`), threads that are
+//! made without the C library, system calls that are given addresses of BARs (they end with
+//! `EFAULT`), `mremap` of such mappings, gathers, scatters and masked vector accesses to a BAR. What
+//! is met is told by name.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 // The C library's types of structures and numbers; conversions between equal sizes abound.
 #![allow(clippy::missing_safety_doc, reason = "the C library's functions, with the C library's contracts")]
@@ -28,6 +31,7 @@ mod copies;
 mod counts;
 mod cpu;
 mod descriptors;
+mod dispatch;
 mod exec;
 mod maps;
 mod own;
@@ -37,10 +41,12 @@ mod process;
 mod real;
 mod record;
 mod signals;
+mod slots;
 mod standstill;
 mod state;
 mod syscalls;
 mod tell;
+mod threads;
 mod trap;
 mod watch;
 

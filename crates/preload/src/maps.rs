@@ -104,6 +104,18 @@ pub(crate) fn without_large_pages() {
     }
 }
 
+/// Reserves what is free between two addresses.
+pub(crate) fn fill_holes(start: usize, end: usize) {
+    let Ok(table) = std::fs::read_to_string("/proc/self/maps") else { return };
+    let mut next = start;
+    for (from, to, _) in lines(&table).filter(|&(from, to, _)| to > start && from < end) {
+        if from > next {
+            real_mmap(next, from - next, libc::PROT_NONE, NOTHING | libc::MAP_FIXED_NOREPLACE, -1, 0);
+        }
+        next = to.max(next);
+    }
+}
+
 /// Whether all of a range is memory of the process; `mincore` fails for holes.
 pub(crate) fn is_memory(at: usize, len: usize, writable: bool) -> bool {
     if is_card(at, len) || len == 0 {

@@ -1,7 +1,7 @@
 //! Paths of the card: they lead to the folder that the command has made.
 
 use crate::real::{raw, real};
-use crate::{clock, descriptors};
+use crate::{clock, descriptors, process};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -77,7 +77,7 @@ fn below(path: &[u8], place: &[u8]) -> bool {
 /// Where `path` leads: into the tree, or where it says.
 fn lead(path: *const c_char, buffer: &mut Buffer) -> *const c_char {
     let Some(tree) = tree() else { return path };
-    if path.is_null() || clock::is_inside() {
+    if path.is_null() || clock::is_inside() || !process::is_active() {
         return path;
     }
     // SAFETY: the caller's promise: a C string.

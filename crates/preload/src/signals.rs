@@ -1,7 +1,11 @@
-//! The program's own handlers of `SIGSEGV`: kept here, and called for what is not the card's.
+//! The program's own handlers of `SIGSEGV` and `SIGSYS`: kept here, and called for what is not the
+//! card's.
+//!
+//! Neither signal may be blocked: a trap or a call that is dispatched while it is would end the
+//! process. The handlers run on the program's signal stack, if it has one: a stack of Go's is small.
 
-use crate::real::real;
-use crate::{process, trap};
+use crate::real::{raw, real};
+use crate::{dispatch, process, trap};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
@@ -11,8 +15,16 @@ type Sigaction = unsafe extern "C" fn(i32, *const libc::sigaction, *mut libc::si
 type Sigmask = unsafe extern "C" fn(i32, *const libc::sigset_t, *mut libc::sigset_t) -> i32;
 type Handler = unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
 
-/// What the program wants for `SIGSEGV`; `None` for the default.
-static WANTED: Mutex<Option<Action>> = Mutex::new(None);
+/// The signals by which the program is served.
+const OURS: [i32; 2] = [libc::SIGSEGV, libc::SIGSYS];
+/// The same as the kernel's set.
+pub(crate) const NEVER_BLOCKED: u64 = 1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGSYS - 1);
+/// The signals that come from a thread's own instructions.
+pub(crate) const OWN_FAULT: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGSYS, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+
+/// What the program wants for each of [`OURS`]; `None` for the default.
+static WANTED: Mutex<[Option<Action>; OURS.len()]> = Mutex::new([None; OURS.len()]);
 
 #[derive(Clone, Copy)]
 struct Action(libc::sigaction);
@@ -29,39 +41,81 @@ fn empty() -> libc::sigaction {
     unsafe { MaybeUninit::zeroed().assume_init() }
 }
 
-/// Installs this library's handler.
+/// The place of a signal among [`OURS`].
+fn place(signal: i32) -> Option<usize> {
+    OURS.iter().position(|&ours| ours == signal)
+}
+
+/// What the program wants for a signal.
+fn wanted(place: usize) -> Option<Action> {
+    WANTED.lock().unwrap_or_else(PoisonError::into_inner)[place]
+}
+
+fn want(place: usize, action: Option<Action>) {
+    WANTED.lock().unwrap_or_else(PoisonError::into_inner)[place] = action;
+}
+
+/// Installs this library's handler of traps.
 pub(crate) fn install() {
+    install_one(0, trap::on_segv, libc::SA_NODEFER);
+}
+
+/// Installs this library's handler of system calls, which it makes itself none of while it serves
+/// one.
+pub(crate) fn install_for_calls() {
+    install_one(1, dispatch::on_sys, libc::SA_NODEFER);
+    // A parent may have blocked them.
+    let set = NEVER_BLOCKED;
+    // SAFETY: a set of eight bytes of this function's.
+    unsafe {
+        raw(libc::SYS_rt_sigprocmask, [libc::SIG_UNBLOCK as usize, (&raw const set).expose_provenance(), 0, 8, 0, 0])
+    };
+}
+
+fn install_one(place: usize, handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void), flags: i32) {
     let mut action = empty();
-    action.sa_sigaction = trap::on_segv as *const () as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER;
+    action.sa_sigaction = handler as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | flags;
     // SAFETY: the set is a valid place.
     unsafe {
         libc::sigfillset(&mut action.sa_mask);
-        for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+        for signal in OWN_FAULT {
             libc::sigdelset(&mut action.sa_mask, signal);
         }
     }
     let mut before = empty();
-    real_sigaction(libc::SIGSEGV, &action, &mut before);
+    real_sigaction(OURS[place], &action, &mut before);
     if before.sa_sigaction != libc::SIG_DFL {
-        *WANTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Action(before));
+        want(place, Some(Action(before)));
+    }
+}
+
+/// The program's handlers are the kernel's again.
+pub(crate) fn uninstall() {
+    for (place, &signal) in OURS.iter().enumerate() {
+        let action = wanted(place).map_or_else(empty, |action| action.0);
+        real_sigaction(signal, &action, std::ptr::null_mut());
+    }
+}
+
+/// Ends the process as the signal does.
+fn default(signal: i32) {
+    real_sigaction(signal, &empty(), std::ptr::null_mut());
+    if signal == libc::SIGSYS {
+        // What traps does so again; a call that a filter has refused does not.
+        // SAFETY: no preconditions.
+        unsafe { libc::raise(signal) };
     }
 }
 
 /// A trap that is not the card's: the program's handler, or the default.
 pub(crate) fn forward(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let wanted = *WANTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(Action(action)) = wanted.filter(|action| action.0.sa_sigaction != libc::SIG_DFL) else {
-        // The instruction traps again, and ends the process as it would have without us.
-        real_sigaction(signal, &empty(), std::ptr::null_mut());
-        return;
-    };
-    if action.sa_sigaction == libc::SIG_IGN {
-        real_sigaction(signal, &empty(), std::ptr::null_mut());
-        return;
-    }
+    let Some(ours) = place(signal) else { return };
+    let is_handler = |action: &Action| !matches!(action.0.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN);
+    // The kernel does not let these be ignored, either.
+    let Some(Action(action)) = wanted(ours).filter(is_handler) else { return default(signal) };
     if action.sa_flags & libc::SA_RESETHAND != 0 {
-        *WANTED.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        want(ours, None);
     }
     // The signals that the program wants blocked, and no others; they come back with the context.
     // SAFETY: the context is the kernel's; the handler is the program's, of the kind its flags say.
@@ -69,34 +123,44 @@ pub(crate) fn forward(signal: i32, info: *mut libc::siginfo_t, context: *mut c_v
         let before = (*context.cast::<libc::ucontext_t>()).uc_sigmask;
         let mut mask = before;
         for number in 1..65 {
-            if libc::sigismember(&action.sa_mask, number) == 1 {
+            if libc::sigismember(&action.sa_mask, number) == 1 && place(number).is_none() {
                 libc::sigaddset(&mut mask, number);
             }
-        }
-        if action.sa_flags & libc::SA_NODEFER == 0 {
-            libc::sigaddset(&mut mask, signal);
         }
         real!(pthread_sigmask as Sigmask)(libc::SIG_SETMASK, &mask, std::ptr::null_mut());
         std::mem::transmute::<usize, Handler>(action.sa_sigaction)(signal, info, context);
     }
 }
 
-fn is_ours(signal: i32) -> bool {
-    signal == libc::SIGSEGV && process::is_active()
+/// Whether this library handles a signal.
+pub(crate) fn is_ours(signal: i32) -> bool {
+    place(signal).is_some() && process::is_active()
+}
+
+/// A set without the signals by which the program is served.
+fn without_ours(set: &libc::sigset_t) -> libc::sigset_t {
+    let mut set = *set;
+    for signal in OURS {
+        // SAFETY: the set is a valid place.
+        unsafe { libc::sigdelset(&mut set, signal) };
+    }
+    set
 }
 
 unsafe fn set(signal: i32, new: *const libc::sigaction, old: *mut libc::sigaction) -> i32 {
-    if !is_ours(signal) {
-        return real_sigaction(signal, new, old);
-    }
-    let mut wanted = WANTED.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the caller's promise: each is null or valid.
     unsafe {
-        if let Some(old) = old.as_mut() {
-            *old = wanted.map_or_else(empty, |action| action.0);
-        }
+        let Some(place) = place(signal).filter(|_| process::is_active()) else {
+            let changed = new.as_ref().filter(|_| process::is_active());
+            let changed = changed.map(|new| libc::sigaction { sa_mask: without_ours(&new.sa_mask), ..*new });
+            return real_sigaction(signal, changed.as_ref().map_or(new, |changed| changed), old);
+        };
+        let before = wanted(place);
         if let Some(&new) = new.as_ref() {
-            *wanted = Some(Action(new));
+            want(place, Some(Action(new)));
+        }
+        if let Some(old) = old.as_mut() {
+            *old = before.map_or_else(empty, |action| action.0);
         }
     }
     0
@@ -129,16 +193,12 @@ unsafe extern "C" fn signal(number: i32, handler: usize) -> usize {
     old.sa_sigaction
 }
 
-/// `SIGSEGV` cannot be blocked: a trap while it is would end the process.
+/// The signals by which the program is served cannot be blocked.
 unsafe fn mask(real: Sigmask, how: i32, new: *const libc::sigset_t, old: *mut libc::sigset_t) -> i32 {
     // SAFETY: the caller's promise: null or valid.
     unsafe {
         match new.as_ref() {
-            Some(&new) if how != libc::SIG_UNBLOCK && process::is_active() => {
-                let mut new = new;
-                libc::sigdelset(&mut new, libc::SIGSEGV);
-                real(how, &new, old)
-            }
+            Some(new) if how != libc::SIG_UNBLOCK && process::is_active() => real(how, &without_ours(new), old),
             _ => real(how, new, old),
         }
     }

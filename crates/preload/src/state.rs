@@ -7,7 +7,7 @@ use crate::polls::Polls;
 use crate::real::raw;
 use crate::record::Record;
 use crate::standstill::Word;
-use crate::{client, clock, maps, tell, watch};
+use crate::{client, clock, maps, signals, tell, watch};
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -158,7 +158,7 @@ impl Blocked {
             let mut all = MaybeUninit::uninit();
             libc::sigfillset(all.as_mut_ptr());
             let mut all = all.assume_init();
-            for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP] {
+            for signal in signals::OWN_FAULT {
                 libc::sigdelset(&mut all, signal);
             }
             let (all, out) = ((&raw const all).expose_provenance(), before.as_mut_ptr().expose_provenance());

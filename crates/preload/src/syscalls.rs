@@ -2,11 +2,11 @@
 //! that calls the C library's functions for them.
 //!
 //! Calls that have to do with the card's files, descriptors, mappings and time go to this library's
-//! functions, and all others to the kernel. An instruction `syscall` of a program's own is not
-//! seen.
+//! functions, and all others to the kernel. So do those of an instruction `syscall` of the program's
+//! own (`dispatch`).
 
-use crate::real::{raw, set_errno};
-use crate::{clock, descriptors, exec, paths, process};
+use crate::real::{raw, raw_pointer, set_errno};
+use crate::{client, clock, descriptors, exec, paths, process, signals};
 use std::ffi::{c_char, c_long, c_void};
 use std::mem::MaybeUninit;
 
@@ -19,6 +19,7 @@ struct OpenHow {
 }
 
 /// The kernel's `struct sigaction`, whose order is another than the C library's.
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct Action {
     handler: usize,
@@ -58,8 +59,24 @@ fn place<T>(at: usize) -> *mut T {
     std::ptr::with_exposed_provenance_mut(at)
 }
 
+/// Which argument of a call is a path that may be the card's.
+pub(crate) fn path_of(number: c_long) -> Option<usize> {
+    match number {
+        libc::SYS_open
+        | libc::SYS_access
+        | libc::SYS_stat
+        | libc::SYS_lstat
+        | libc::SYS_readlink
+        | libc::SYS_execve => Some(0),
+        libc::SYS_getxattr | libc::SYS_lgetxattr | libc::SYS_listxattr | libc::SYS_llistxattr => Some(0),
+        libc::SYS_openat | libc::SYS_openat2 | libc::SYS_faccessat | libc::SYS_faccessat2 => Some(1),
+        libc::SYS_newfstatat | libc::SYS_statx | libc::SYS_readlinkat | libc::SYS_execveat => Some(1),
+        _ => None,
+    }
+}
+
 /// A call that this library's functions serve.
-unsafe fn served(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
+pub(crate) unsafe fn served(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
     let [a, b, c, d, e, f] = arguments;
     let is_card = |fd: usize| descriptors::is_card_file(fd as i32);
     // SAFETY: the caller's promise, as of the functions.
@@ -91,7 +108,7 @@ unsafe fn served(number: c_long, arguments: [usize; 6]) -> Option<c_long> {
             libc::SYS_sched_yield => libc::sched_yield(),
             libc::SYS_nanosleep => libc::nanosleep(place(a), place(b)),
             libc::SYS_clock_gettime => libc::clock_gettime(a as i32, place(b)),
-            libc::SYS_rt_sigaction if a as i32 == libc::SIGSEGV => action((b, c)),
+            libc::SYS_rt_sigaction if signals::is_ours(a as i32) => action(a as i32, (b, c)),
             _ => return served_otherwise(number, arguments),
         }
     };
@@ -105,6 +122,14 @@ unsafe fn served_otherwise(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Op
     unsafe {
         match number {
             libc::SYS_readlink => Some(libc::readlink(text(a), place(b), c) as c_long),
+            libc::SYS_getxattr if paths::is_led(text(a)) => {
+                Some(libc::getxattr(text(a), text(b), place(c), d) as c_long)
+            }
+            libc::SYS_lgetxattr if paths::is_led(text(a)) => {
+                Some(libc::lgetxattr(text(a), text(b), place(c), d) as c_long)
+            }
+            libc::SYS_listxattr if paths::is_led(text(a)) => Some(libc::listxattr(text(a), place(b), c) as c_long),
+            libc::SYS_llistxattr if paths::is_led(text(a)) => Some(libc::llistxattr(text(a), place(b), c) as c_long),
             libc::SYS_readlinkat => Some(libc::readlinkat(a as i32, text(b), place(c), d) as c_long),
             libc::SYS_mmap => {
                 let at = libc::mmap(place(a), b, c as i32, d as i32, e as i32, f as i64);
@@ -120,11 +145,11 @@ unsafe fn served_otherwise(number: c_long, [a, b, c, d, e, f]: [usize; 6]) -> Op
                 Some(done(result))
             }
             libc::SYS_execve => {
-                exec::announce(text(a));
+                exec::announce(text(a), place(c));
                 None
             }
             libc::SYS_execveat => {
-                exec::announce_at(a as i32, text(b), e as i32);
+                exec::announce_at(a as i32, text(b), place(d), e as i32);
                 None
             }
             _ => None,
@@ -141,8 +166,8 @@ fn told(error: i32) -> c_long {
     -1
 }
 
-/// Sets or gives the program's handler of `SIGSEGV`.
-unsafe fn action((new, old): (usize, usize)) -> i32 {
+/// Sets or gives the program's handler of a signal that this library handles.
+unsafe fn action(signal: i32, (new, old): (usize, usize)) -> i32 {
     // SAFETY: the caller's promise: each is zero or the kernel's structure; an action that is all
     // zero is valid.
     unsafe {
@@ -153,13 +178,34 @@ unsafe fn action((new, old): (usize, usize)) -> i32 {
             wanted.sa_flags = new.flags as i32;
             (&raw mut wanted.sa_mask).cast::<u64>().write_unaligned(new.mask);
         }
-        let result =
-            libc::sigaction(libc::SIGSEGV, if new.is_null() { std::ptr::null() } else { &wanted }, &mut before);
+        let result = libc::sigaction(signal, if new.is_null() { std::ptr::null() } else { &wanted }, &mut before);
         if let Some(old) = place::<Action>(old).as_mut().filter(|_| result == 0) {
             let mask = (&raw const before.sa_mask).cast::<u64>().read_unaligned();
             *old = Action { handler: before.sa_sigaction, flags: before.sa_flags as u32 as u64, restorer: 0, mask };
         }
         result
+    }
+}
+
+/// The kernel's `rt_sigaction` for any signal: a handler of the program's is not to block those by
+/// which it is served. `None` if it does not, and for what the kernel refuses.
+pub(crate) unsafe fn action_of_any(signal: i32, new: usize, old: usize, bytes: usize) -> Option<isize> {
+    let readable = |at: usize| at == 0 || client::load(at, &mut [0; size_of::<Action>()]);
+    if bytes != size_of::<u64>() || !readable(new) || !readable(old) {
+        return None;
+    }
+    // SAFETY: the caller's promise; what is read is there.
+    unsafe {
+        if signals::is_ours(signal) {
+            let result = action(signal, (new, old));
+            return Some(if result == 0 { 0 } else { -(*libc::__errno_location() as isize) });
+        }
+        let mut wanted = place::<Action>(new).as_ref().copied()?;
+        if wanted.mask & signals::NEVER_BLOCKED == 0 {
+            return None;
+        }
+        wanted.mask &= !signals::NEVER_BLOCKED;
+        Some(raw(libc::SYS_rt_sigaction, [signal as usize, raw_pointer(&wanted), old, bytes, 0, 0]))
     }
 }
 

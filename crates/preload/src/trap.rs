@@ -8,15 +8,18 @@
 use crate::cpu::{self, Context};
 use crate::maps::{real_mmap, real_munmap};
 use crate::state::{self, Seat, State};
-use crate::{client, clock, maps, signals, tell, watch};
+use crate::{client, clock, dispatch, maps, signals, tell, watch};
 use std::arch::naked_asm;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tilework_kmd::Card;
 
-/// Bytes of the stack that the chip is run on, and of what the kernel has saved, at its end.
-const STACK: usize = 16 << 20;
+/// Bytes of the stacks of a thread: a call that is served (`dispatch`) may trap.
+const STACK: usize = CALLS + (16 << 20);
+/// Of them those for calls, which lie below those for traps.
+const CALLS: usize = 8 << 20;
+/// Bytes of what the kernel has saved, at the end of a stack.
 const SAVED: usize = 32 << 10;
 /// Bytes of the kernel's `struct ucontext`, whose set of signals is shorter than the C library's.
 const CONTEXT: usize = 304;
@@ -33,7 +36,7 @@ unsafe extern "C" fn free_stack(stack: *mut c_void) {
 /// The end of this thread's stack.
 fn stack() -> usize {
     let key = KEY.load(Ordering::Relaxed);
-    // SAFETY: `prepare` has made the key. One of the first does not allocate.
+    // SAFETY: `prepare_stacks` has made the key. One of the first does not allocate.
     let known = unsafe { libc::pthread_getspecific(key) };
     if !known.is_null() {
         return known.expose_provenance();
@@ -48,8 +51,8 @@ fn stack() -> usize {
     start + STACK
 }
 
-/// Makes what the handler needs: it is not to look up functions, and not to allocate.
-pub(crate) fn prepare() {
+/// Makes what the handlers need to find a stack.
+pub(crate) fn prepare_stacks() {
     let mut key = 0;
     // SAFETY: the place is valid, and the destructor gets what `stack` has made.
     if unsafe { libc::pthread_key_create(&mut key, Some(free_stack)) } != 0 {
@@ -57,6 +60,10 @@ pub(crate) fn prepare() {
         tell::end()
     }
     KEY.store(key, Ordering::Relaxed);
+}
+
+/// Makes what the handler needs: it is not to look up functions, and not to allocate.
+pub(crate) fn prepare() {
     watch::prepare();
     clock::prepare();
 }
@@ -144,7 +151,8 @@ pub(crate) extern "C" fn on_segv(signal: i32, info: *mut libc::siginfo_t, contex
         let context = &mut *context.cast::<libc::ucontext_t>();
         let rip = &mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
         let here = *rip as usize;
-        if let Some(recovery) = client::recovery(here).or_else(|| cpu::recovery(here)) {
+        let recovery = client::recovery(here).or_else(|| cpu::recovery(here));
+        if let Some(recovery) = recovery.or_else(|| dispatch::in_child(here)) {
             *rip = recovery as i64;
             return;
         }
@@ -164,6 +172,45 @@ pub(crate) extern "C" fn on_segv(signal: i32, info: *mut libc::siginfo_t, contex
     signals::forward(signal, info, context);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
+}
+
+/// A call that is to be served, and by what.
+struct Call {
+    context: *const u8,
+    errno: i32,
+    stack: usize,
+    serve: fn(&mut libc::ucontext_t),
+}
+
+/// Serves a call.
+extern "C" fn call(argument: *mut c_void) {
+    // SAFETY: `work_on_calls` hands over its own value, and waits; the context is the kernel's.
+    let (call, copy) = unsafe {
+        let call = &*argument.cast::<Call>();
+        (call, copy(Work { at: 0, context: call.context, errno: call.errno, stack: call.stack }))
+    };
+    // SAFETY: the copy is this function's; nothing is held any more when the program goes on.
+    unsafe {
+        if catch_unwind(AssertUnwindSafe(|| (call.serve)(&mut *copy))).is_err() {
+            tell::say("the card's library failed: this is a defect of it");
+            tell::end()
+        }
+        *libc::__errno_location() = call.errno;
+        go_on(copy.expose_provenance())
+    }
+}
+
+/// Has a system call of the program's served on the stack for calls, and the program go on from
+/// what is then in the copy.
+///
+/// # Safety
+/// The context is the kernel's, and nobody uses that stack of this thread.
+pub(crate) unsafe fn work_on_calls(context: *mut c_void, serve: fn(&mut libc::ucontext_t)) {
+    let stack = stack() - (STACK - CALLS);
+    // SAFETY: `errno` is this thread's.
+    let mut work = Call { context: context.cast(), errno: unsafe { *libc::__errno_location() }, stack, serve };
+    // SAFETY: the caller's promise.
+    unsafe { on_stack((&raw mut work).cast(), call, stack - SAVED) };
 }
 
 /// Carries the access out. False if it is not the card's.

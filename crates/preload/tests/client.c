@@ -2,6 +2,7 @@
 // A program that knows only silicon: it opens the device, aims windows and uses them as memory.
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -433,62 +434,201 @@ static void two_cards(volatile uint8_t *first) {
     CHECK(fd >= 0 && open("/dev/tenstorrent/2", O_RDWR) == -1 && errno == ENOENT);
 }
 
+// An instruction `syscall` of the program's own. All other registers are to stay.
+static long instruction(long number, long a, long b, long c, long d, long e, long f) {
+    register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+    long result = number, rbx = 0x1234567, rflags, before;
+    __m256i vector = _mm256_set1_epi32(number);
+    __asm__ volatile("mov %[before], -8(%%rsp)\n\tcmp %[before], %[before]\n\tstc\n\tsyscall\n\t"
+        "setc %%cl\n\tsetz %%ch\n\tmovzx %%cx, %%ecx\n\tmov -8(%%rsp), %%r11"
+        : "+a"(result), "+b"(rbx), "=&c"(rflags), "+x"(vector), "+D"(a), "+S"(b), "+d"(c), "+r"(r10), "+r"(r8), "+r"(r9)
+        : [before] "r"(result * 3) : "r11", "memory", "cc");
+    __asm__ volatile("mov %%r11, %0" : "=r"(before));
+    CHECK(rbx == 0x1234567 && (rflags & 0xFFFF) == 0x0101);
+    CHECK(_mm256_testc_si256(_mm256_cmpeq_epi32(vector, _mm256_set1_epi32(number)), _mm256_set1_epi32(-1)));
+    return result;
+}
+
+static int is_raw;
+
+// A system call by its number: by the C library's function, or by an instruction.
+static long by_number_of(long number, long a, long b, long c, long d, long e, long f) {
+    if (!is_raw) return syscall(number, a, b, c, d, e, f);
+    long result = instruction(number, a, b, c, d, e, f);
+    if (result >= 0 || result < -4095) return result;
+    errno = -result;
+    return -1;
+}
+#define FILLED(number, a, b, c, d, e, f, ...) \
+    by_number_of(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define by_number(...) FILLED(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+
 // The device by numbers of system calls.
 static void numbers(void) {
     struct stat status;
     const char *path = "/dev/tenstorrent/0";
-    CHECK(syscall(SYS_stat, path, &status) == 0 && S_ISCHR(status.st_mode));
-    CHECK(syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISCHR(status.st_mode));
-    CHECK(syscall(SYS_access, path, F_OK) == 0 && syscall(SYS_faccessat, AT_FDCWD, path, F_OK) == 0);
-    CHECK(syscall(SYS_open, "/dev/tenstorrent/7", O_RDWR) == -1 && errno == ENOENT);
-    long other = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
-    long third = syscall(SYS_open, path, O_RDWR);
+    CHECK(by_number(SYS_stat, path, &status) == 0 && S_ISCHR(status.st_mode));
+    CHECK(by_number(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISCHR(status.st_mode));
+    CHECK(by_number(SYS_access, path, F_OK) == 0 && by_number(SYS_faccessat, AT_FDCWD, path, F_OK) == 0);
+    CHECK(by_number(SYS_open, "/dev/tenstorrent/7", O_RDWR) == -1 && errno == ENOENT);
+    long other = by_number(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+    long third = by_number(SYS_open, path, O_RDWR);
     struct { uint64_t flags, mode, resolve; } how = { O_RDWR, 0, 0 };
-    long fourth = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    long fourth = by_number(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
     CHECK(other >= 0 && third >= 0 && fourth >= 0);
-    CHECK(syscall(SYS_fstat, other, &status) == 0 && S_ISCHR(status.st_mode));
+    CHECK(by_number(SYS_fstat, other, &status) == 0 && S_ISCHR(status.st_mode));
     uint32_t info[6] = { 20 };
-    CHECK(syscall(SYS_ioctl, other, 0xFA00, info) == 0 && info[2] == 0xB1401E52);
-    CHECK(syscall(SYS_ioctl, fourth, 0xFA00, info) == 0);
-    CHECK(syscall(SYS_ioctl, other, 0xFAFF, info) == -1 && errno == EINVAL);
+    CHECK(by_number(SYS_ioctl, other, 0xFA00, info) == 0 && info[2] == 0xB1401E52);
+    CHECK(by_number(SYS_ioctl, fourth, 0xFA00, info) == 0);
+    CHECK(by_number(SYS_ioctl, other, 0xFAFF, info) == -1 && errno == EINVAL);
     // A window, through its own descriptor and calls.
     int before = fd;
     fd = other;
     struct { uint64_t size, reserved; uint32_t id, r0; uint64_t uc, wc, r1; } take = { 2 << 20 };
-    CHECK(syscall(SYS_ioctl, other, 0xFA0B, &take) == 0);
+    CHECK(by_number(SYS_ioctl, other, 0xFA0B, &take) == 0);
     struct {
         uint32_t id, reserved; uint64_t addr; uint16_t xe, ye, xs, ys; uint8_t noc, mcast, ordering, linked, vc, r[3];
         uint32_t r1[2]; uint64_t out;
     } aim = { take.id, 0, 0, 1, 2, 0, 0, 0, 0, 1 };
-    CHECK(syscall(SYS_ioctl, other, 0xFA0D, &aim) == 0);
-    long at = syscall(SYS_mmap, NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, other, take.wc);
+    CHECK(by_number(SYS_ioctl, other, 0xFA0D, &aim) == 0);
+    long at = by_number(SYS_mmap, NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, other, take.wc);
     CHECK(at != -1);
     ((volatile uint32_t *)at)[0x4000] = 0x12345678;
     CHECK(*(window(1, 2, 2 << 20) + 0x10000) == 0x78);
     fd = before;
-    CHECK(syscall(SYS_munmap, at, 4096) == -1 && errno == EINVAL);
-    CHECK(syscall(SYS_munmap, at, 2 << 20) == 0);
-    long copy = syscall(SYS_dup, other);
-    CHECK(syscall(SYS_close, other) == 0 && syscall(SYS_ioctl, copy, 0xFA00, info) == 0);
-    CHECK(syscall(SYS_fcntl, copy, F_DUPFD_CLOEXEC, 100) == 100 && syscall(SYS_ioctl, 100, 0xFA00, info) == 0);
-    CHECK(syscall(SYS_close, copy) == 0 && syscall(SYS_ioctl, copy, 0xFA00, info) == -1 && errno == EBADF);
+    CHECK(by_number(SYS_munmap, at, 4096) == -1 && errno == EINVAL);
+    CHECK(by_number(SYS_munmap, at, 2 << 20) == 0);
+    long copy = by_number(SYS_dup, other);
+    CHECK(by_number(SYS_close, other) == 0 && by_number(SYS_ioctl, copy, 0xFA00, info) == 0);
+    CHECK(by_number(SYS_fcntl, copy, F_DUPFD_CLOEXEC, 100) == 100 && by_number(SYS_ioctl, 100, 0xFA00, info) == 0);
+    CHECK(by_number(SYS_close, copy) == 0 && by_number(SYS_ioctl, copy, 0xFA00, info) == -1 && errno == EBADF);
+    CHECK(by_number(SYS_close, 100) == 0);
     // The folder of devices, and what is not the card's.
-    long folder = syscall(SYS_open, "/dev/tenstorrent", O_RDONLY | O_DIRECTORY);
+    long folder = by_number(SYS_open, "/dev/tenstorrent", O_RDONLY | O_DIRECTORY);
     char entries[1024];
-    long len = syscall(SYS_getdents64, folder, entries, sizeof entries);
+    long len = by_number(SYS_getdents64, folder, entries, sizeof entries);
     int devices = 0;
     for (long i = 0; i < len; i += ((struct dirent64 *)(entries + i))->d_reclen)
         devices += ((struct dirent64 *)(entries + i))->d_type == DT_CHR;
     CHECK(len > 0 && devices == 2);
-    CHECK(syscall(SYS_getpid) == getpid() && syscall(SYS_close, 4242) == -1 && errno == EBADF);
+    CHECK(by_number(SYS_getpid) == getpid() && by_number(SYS_close, 4242) == -1 && errno == EBADF);
     // A handler of its own, and a mask that would block the library's.
     struct { void (*handler)(int); unsigned long flags; void *restorer; uint64_t mask; } old, new = { on_segv };
-    CHECK(syscall(SYS_rt_sigaction, SIGSEGV, &new, NULL, 8) == 0);
-    CHECK(syscall(SYS_rt_sigaction, SIGSEGV, NULL, &old, 8) == 0 && old.handler == on_segv);
+    CHECK(by_number(SYS_rt_sigaction, SIGSEGV, &new, NULL, 8) == 0);
+    CHECK(by_number(SYS_rt_sigaction, SIGSEGV, NULL, &old, 8) == 0 && old.handler == on_segv);
     uint64_t all = ~0ull, was;
-    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &was, 8) == 0);
+    CHECK(by_number(SYS_rt_sigprocmask, SIG_SETMASK, &all, &was, 8) == 0);
     CHECK(*(window(1, 2, 2 << 20) + 0x10000) == 0x78);
-    CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, &was, &all, 8) == 0 && !(all & 1ull << (SIGSEGV - 1)));
+    CHECK(by_number(SYS_rt_sigprocmask, SIG_SETMASK, &was, &all, 8) == 0 && !(all & 1ull << (SIGSEGV - 1)));
+}
+
+static void *opens(void *place) {
+    *(long *)place = instruction(SYS_open, (long)"/dev/tenstorrent/0", O_RDWR, 0, 0, 0, 0);
+    pthread_exit(place);
+}
+
+static volatile sig_atomic_t seen;
+static void on_signal(int signal) {
+    // All signals are blocked here, as the program wants.
+    seen = instruction(SYS_getppid, 0, 0, 0, 0, 0, 0) == getppid() ? signal : -1;
+}
+
+// System calls by instructions: in all threads and processes that the program makes.
+static void raw(void) {
+    is_raw = 1;
+    numbers();
+    // What the kernel refuses.
+    CHECK(by_number(SYS_open, 8, O_RDWR) == -1 && errno == EFAULT);
+    CHECK(by_number(SYS_openat, AT_FDCWD, "/dev/tenstorrent/7", O_RDWR) == -1 && errno == ENOENT);
+    // Another thread.
+    pthread_t thread;
+    long other = -1;
+    void *end;
+    CHECK(!pthread_create(&thread, NULL, opens, &other) && !pthread_join(thread, &end) && end == &other);
+    uint32_t info[6] = { 20 };
+    CHECK(other > 0 && by_number(SYS_ioctl, other, 0xFA00, info) == 0 && info[2] == 0xB1401E52);
+    // A child by the C library, and by a call of the program's: neither has its parent's card.
+    for (int how = 0; how < 3; how++) {
+        long id = how == 0 ? fork() : how == 1 ? by_number(SYS_fork) : by_number(SYS_clone, SIGCHLD);
+        if (id == 0) {
+            int is_right = by_number(SYS_ioctl, other, 0xFA00, info) == -1 && errno == EIO;
+            long own = by_number(SYS_open, "/dev/tenstorrent/0", O_RDWR);
+            info[0] = 20;
+            is_right &= own > 0 && by_number(SYS_ioctl, own, 0xFA00, info) == 0;
+            by_number(SYS_exit_group, is_right ? 7 : 8);
+        }
+        int status;
+        CHECK(id > 0 && by_number(SYS_wait4, id, &status, 0, NULL) == id);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    }
+    CHECK(by_number(SYS_ioctl, other, 0xFA00, info) == 0);
+    // A handler that blocks everything, installed by either way, and a sleep that it ends.
+    for (int how = 0; how < 2; how++) {
+        struct { void (*handler)(int); unsigned long flags; void *restorer; uint64_t mask; } now;
+        struct sigaction action = { .sa_handler = on_signal };
+        sigfillset(&action.sa_mask);
+        CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+        if (how == 1) {
+            CHECK(by_number(SYS_rt_sigaction, SIGALRM, NULL, &now, 8) == 0);
+            now.mask = ~0ull;
+            CHECK(by_number(SYS_rt_sigaction, SIGALRM, &now, NULL, 8) == 0);
+        }
+        seen = 0;
+        struct timespec time = { 10, 0 };
+        alarm(1);
+        CHECK(by_number(SYS_nanosleep, &time, &time) == -1 && errno == EINTR && seen == SIGALRM && time.tv_sec >= 8);
+    }
+    // A handler of SIGSYS of its own.
+    struct sigaction action = { .sa_handler = on_signal }, was;
+    CHECK(sigaction(SIGSYS, &action, NULL) == 0 && sigaction(SIGSYS, NULL, &was) == 0 && was.sa_handler == on_signal);
+    CHECK(kill(getpid(), SIGSYS) == 0 && seen == SIGSYS);
+    CHECK(by_number(SYS_getppid) == getppid());
+    // A stack for signals.
+    static char place[64 << 10];
+    stack_t stack = { .ss_sp = place, .ss_size = sizeof place };
+    CHECK(by_number(SYS_sigaltstack, &stack, NULL) == 0);
+    numbers();
+    // The files at the end are written by a call of the program's, too.
+    printf("well\n");
+    fflush(stdout);
+    by_number(SYS_exit_group, 0);
+}
+
+static int in_thread(void *place) {
+    *(volatile long *)place = 1;
+    return 0;
+}
+
+// What this library cannot serve: it is told, and goes on.
+static void alone(const char *how) {
+    is_raw = 1;
+    if (!strcmp(how, "thread")) {
+        static char stack[1 << 16] __attribute__((aligned(64)));
+        static volatile long done;
+        long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+        for (int i = 0; i < 2; i++) {
+            // Its function and argument lie on its stack.
+            void **top = (void **)(stack + sizeof stack - 64);
+            top[0] = in_thread;
+            top[1] = (void *)&done;
+            long id;
+            done = 0;
+            __asm__ volatile("syscall\n\ttest %%eax, %%eax\n\tjnz 1f\n\tmov 8(%%rsp), %%rdi\n\tcall *(%%rsp)\n\t"
+                "xor %%edi, %%edi\n\tmov $60, %%eax\n\tsyscall\n\t1:"
+                : "=a"(id) : "a"(SYS_clone), "D"(flags), "S"(top), "d"(0) : "rcx", "r11", "r8", "r9", "r10", "memory");
+            CHECK(id > 0);
+            while (!done) usleep(1000);
+            usleep(10000);
+        }
+        numbers();
+    } else {
+        unsigned long pointer;
+        CHECK(by_number(SYS_arch_prctl, 0x1003, &pointer) == 0 && by_number(SYS_arch_prctl, 0x1002, pointer) == 0);
+        CHECK(open("/dev/tenstorrent/0", O_RDWR) == -1 && errno == ENOENT);
+        CHECK(by_number(SYS_open, "/dev/tenstorrent/0", O_RDWR) == -1 && errno == ENOENT);
+        printf("well\n");
+        exit(0);
+    }
 }
 
 // Starts a program by every function of the C library; each time it prints its last argument.
@@ -543,6 +683,8 @@ int main(int count, char **words, char **environment) {
     volatile uint8_t *at = window(1, 2, 2 << 20);
     at += 0x10000;
     if (!strcmp(what, "numbers")) numbers();
+    if (!strcmp(what, "raw")) raw();
+    if (!strcmp(what, "alone")) alone(words[2]);
     if (!strcmp(what, "forms")) forms(at);
     if (!strcmp(what, "vectors")) vectors(at);
     if (!strcmp(what, "edges")) edges(at);

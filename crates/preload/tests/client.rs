@@ -54,7 +54,8 @@ fn start(program: &Path, root: &Path) -> Command {
 fn make(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client.c");
     let program = folder.join("client");
-    let compiled = Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-o"]).arg(&program).arg(source).output();
+    let compiled =
+        Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-mavx2", "-o"]).arg(&program).arg(source).output();
     match compiled {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
@@ -190,6 +191,21 @@ fn system_calls_by_their_numbers_are_served() {
     client("numbers");
 }
 #[test]
+fn system_calls_by_instructions_of_the_program_are_served() {
+    client("raw");
+}
+#[test]
+fn threads_and_programs_without_the_c_library_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((program, root)) = make(folder.path()) else { return };
+    for (how, why) in [("thread", "makes a thread by a system call"), ("pointer", "its own thread pointer")] {
+        let output = start(&program, &root).args(["alone", how]).output().unwrap();
+        let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && said.ends_with("well\n"), "{how}: {}\n{said}\n{errors}", output.status);
+        assert_eq!(errors.matches(why).count(), 1, "{how}: {errors}");
+    }
+}
+#[test]
 fn a_program_that_finds_no_card_is_told_however_it_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let Some((program, root)) = make(folder.path()) else { return };
@@ -221,4 +237,22 @@ fn a_program_that_finds_no_card_is_told_however_it_is_started() {
             }
         }
     }
+}
+
+#[test]
+fn a_program_that_is_started_without_the_library_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((_, root)) = make(folder.path()) else { return };
+    let said = |words: &[&str]| {
+        let output = start(Path::new("/usr/bin/env"), &root).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", output.status);
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let why = "is started without the card's library in the variable LD_PRELOAD: it finds no card\n";
+    assert_eq!(said(&["true"]), "");
+    assert_eq!(said(&["-i", "/bin/true"]), format!("tilework: /bin/true {why}"));
+    assert_eq!(
+        said(&["LD_PRELOAD=/nowhere/libother.so", "/bin/sh", "-c", "exit 0"]).lines().next().unwrap(),
+        format!("tilework: /bin/sh {}", why.trim_end())
+    );
 }
