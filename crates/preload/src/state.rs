@@ -70,6 +70,10 @@ impl State {
     pub(crate) fn is_quiet(&mut self) -> bool {
         self.seats().all(|seat| seat.card.is_quiet())
     }
+    /// Notes that nothing happens by itself until somebody has the lock again.
+    pub(crate) fn stays_quiet(&self) {
+        QUIET.store(true, Ordering::Relaxed);
+    }
     /// Lets time pass on all chips.
     pub(crate) fn clock(&mut self, cycles: u32) {
         self.seats().for_each(|seat| seat.card.clock(cycles));
@@ -141,6 +145,8 @@ impl UserMemory for Process {
 
 /// The card of this process, once it was opened. A forked child has none.
 static STATE: AtomicPtr<Mutex<State>> = AtomicPtr::new(std::ptr::null_mut());
+/// Whether nothing happens on any chip by itself, and nobody has had the lock since that was found.
+static QUIET: AtomicBool = AtomicBool::new(false);
 /// Threads that wait for the lock.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 /// Whether this process is a child whose parent had a card.
@@ -215,6 +221,12 @@ pub(crate) fn exists() -> bool {
     mutex().is_some()
 }
 
+/// Whether letting time pass would change nothing: false is always possible.
+#[inline]
+pub(crate) fn is_known_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
 /// Whether somebody waits for the card.
 pub(crate) fn is_awaited() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
@@ -227,6 +239,7 @@ pub(crate) fn lock(block: bool) -> Option<Locked> {
     let inside = clock::Inside::enter();
     WAITING.fetch_add(1, Ordering::Relaxed);
     let guard = mutex.lock().unwrap_or_else(PoisonError::into_inner);
+    QUIET.store(false, Ordering::Relaxed);
     WAITING.fetch_sub(1, Ordering::Relaxed);
     Some(Locked { guard, _inside: inside, _blocked: blocked })
 }
@@ -240,6 +253,7 @@ pub(crate) fn try_lock() -> Option<Locked> {
     let blocked = Blocked::all();
     let inside = clock::Inside::enter();
     let guard = mutex.try_lock().ok()?;
+    QUIET.store(false, Ordering::Relaxed);
     Some(Locked { guard, _inside: inside, _blocked: Some(blocked) })
 }
 
