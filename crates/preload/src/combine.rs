@@ -76,8 +76,24 @@ impl Ahead {
         if upper != 0 {
             self.units[word + 1] &= !upper;
         }
-        out.copy_from_slice(&self.data[from..from + out.len()]);
+        copy(out, &self.data[from..]);
         true
+    }
+}
+
+/// Copies the first bytes: of a whole vector, as the processor does it.
+#[inline]
+fn copy(out: &mut [u8], from: &[u8]) {
+    fn whole<const N: usize>(out: &mut [u8], from: &[u8]) {
+        if let (Some(out), Some(from)) = (out.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+            *out = *from;
+        }
+    }
+    match out.len() {
+        16 => whole::<16>(out, from),
+        32 => whole::<32>(out, from),
+        64 => whole::<64>(out, from),
+        len => out.copy_from_slice(&from[..len]),
     }
 }
 
@@ -97,7 +113,7 @@ pub(crate) fn append(state: &mut State, at: usize, data: &[u8]) -> bool {
     if !follows || len + data.len() > MOST || !(LEAST..=WIDEST).contains(&data.len()) {
         return false;
     }
-    waiting.data[len..len + data.len()].copy_from_slice(data);
+    copy(&mut waiting.data[len..len + data.len()], data);
     waiting.len += data.len();
     state.polls.forget();
     true

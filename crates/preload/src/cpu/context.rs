@@ -22,6 +22,12 @@ enum Part {
     HighZmm = 7,
 }
 
+impl Part {
+    const fn bit(self) -> u64 {
+        1 << self as u32
+    }
+}
+
 /// Numbers of general registers, and behind them those of none, which are zero.
 const NUMBERS: usize = 32;
 /// The number of no register.
@@ -154,14 +160,19 @@ impl Context {
         self.extended.then(|| (self.vector, unsafe { self.vector.add(SOFTWARE + 8).cast::<u64>().read_unaligned() }))
     }
 
-    /// Whether a part is in the saved state.
-    fn has(&self, part: Part) -> bool {
+    /// The parts that are in the saved state, a bit each.
+    #[inline]
+    fn parts(&self) -> u64 {
         if !self.extended {
-            return matches!(part, Part::Sse);
+            return Part::Sse.bit();
         }
         // SAFETY: the header is there when the state is extended.
-        let mask = unsafe { self.vector.add(HEADER).cast::<u64>().read_unaligned() };
-        mask >> part as u32 & 1 != 0
+        unsafe { self.vector.add(HEADER).cast::<u64>().read_unaligned() }
+    }
+
+    /// Whether a part is in the saved state.
+    fn has(&self, part: Part) -> bool {
+        self.parts() & part.bit() != 0
     }
 
     /// Whether the processor and the kernel save a part.
@@ -224,15 +235,22 @@ impl Context {
     }
 
     /// Where the one or two halves of the `bytes` (16 or 32) lowest bytes of a register are, if
-    /// they are all in the saved state: the usual case.
-    fn halves(&self, number: usize, bytes: usize) -> Option<[usize; 2]> {
-        let simple = number < 16 && (bytes == 16 || bytes == 32 && self.has(Part::Avx)) && self.has(Part::Sse);
+    /// they are all in the saved state and nothing is of those parts: the usual case.
+    #[inline]
+    fn halves(&self, number: usize, bytes: usize, without: u64) -> Option<[usize; 2]> {
+        let wanted = match bytes {
+            16 => Part::Sse.bit(),
+            32 => Part::Sse.bit() | Part::Avx.bit(),
+            _ => return None,
+        };
+        let simple = number < 16 && self.parts() & (wanted | without) == wanted;
         (simple && !self.vector.is_null()).then_some([XMM + 16 * number, self.avx + 16 * number])
     }
 
     /// The bytes of a vector register, the lowest first. `None` where there is no such register.
+    #[inline]
     pub(crate) fn vector(&self, number: usize, out: &mut [u8]) -> Option<()> {
-        if let Some(places) = self.halves(number, out.len()) {
+        if let Some(places) = self.halves(number, out.len(), 0) {
             for (half, place) in out.chunks_exact_mut(16).zip(places) {
                 // SAFETY: the places are within the saved state.
                 unsafe { half.as_mut_ptr().copy_from_nonoverlapping(self.vector.add(place), 16) };
@@ -261,11 +279,14 @@ impl Context {
 
     /// Sets the lowest bytes of a vector register, and clears all others of it if `clears`. `None`
     /// where there is no such register.
+    #[inline]
     pub(crate) fn set_vector(&mut self, number: usize, data: &[u8], clears: bool) -> Option<()> {
-        if let Some(places) = self.halves(number, data.len())
-            && (!clears || !self.has(Part::Zmm))
-            && (data.len() == 32 || !clears || !self.has(Part::Avx))
-        {
+        let above = match data.len() {
+            _ if !clears => 0,
+            32 => Part::Zmm.bit(),
+            _ => Part::Zmm.bit() | Part::Avx.bit(),
+        };
+        if let Some(places) = self.halves(number, data.len(), above) {
             for (half, place) in data.chunks_exact(16).zip(places) {
                 // SAFETY: the places are within the saved state.
                 unsafe { self.vector.add(place).copy_from_nonoverlapping(half.as_ptr(), 16) };

@@ -48,7 +48,7 @@ impl<'a> Cpu<'a> {
         self.touched = false;
         let plan = table.plan(place);
         let rip = self.context.rip();
-        self.context.set_rip(plan.next);
+        self.context.set_rip(rip.wrapping_add(plan.len.into()));
         match self.execute(table, plan, place) {
             Ok(()) => Step::Done(self.touched),
             Err(_) => {
@@ -261,7 +261,7 @@ impl<'a> Cpu<'a> {
             }
             Class::Call => {
                 let to = self.get(plan, a, 8)?;
-                self.push(plan.next)?;
+                self.push(self.context.rip())?;
                 self.context.set_rip(to);
                 Ok(())
             }

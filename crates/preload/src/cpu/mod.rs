@@ -23,7 +23,7 @@ use crate::state::{self, State};
 use crate::{client, clock, combine, maps, process, tell, watch};
 use exec::{Cpu, RAX, RDI, RSI, RSP};
 use iced_x86::{Instruction, OpKind};
-use table::Table;
+use table::{Spot, Table};
 
 /// Instructions after which the processor goes on in any case, so that signals and other threads
 /// are not kept waiting.
@@ -70,7 +70,7 @@ fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
 }
 
 fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
-    let (mut any, mut place) = (false, 0);
+    let (mut any, mut place) = (false, Spot::NONE);
     let mut looks = 0;
     for count in 0..MOST {
         let rip = cpu.context.rip();
@@ -86,7 +86,7 @@ fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
         }
         let Some(next) = table.find(rip, place, &mut cpu.run) else { return any };
         place = next;
-        match cpu.step(table, place) {
+        match cpu.step(table, place.at) {
             Step::Done(true) => {
                 // The first is the one that has trapped.
                 if any {
@@ -96,8 +96,8 @@ fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
             }
             Step::Done(false) => cpu.run.idle += 1,
             Step::Native => {
-                if !any && let Some(instruction) = table.instruction(place) {
-                    refuse_if_of_card(cpu, instruction, table.plan(place));
+                if !any && let Some(instruction) = table.instruction(place.at) {
+                    refuse_if_of_card(cpu, instruction, table.plan(place.at));
                 }
                 if !any && watch::covers(at) {
                     // What polls are made of is known here: this is none.

@@ -20,8 +20,8 @@ pub(super) struct Plan {
     pub immediate: u64,
     /// The operand in memory, if there is an ordinary one.
     pub memory: Option<Place>,
-    /// The instruction behind it.
-    pub next: u64,
+    /// Its bytes.
+    pub len: u8,
 }
 
 /// What an instruction does.
@@ -150,14 +150,14 @@ impl Plan {
         third: false,
         immediate: 0,
         memory: None,
-        next: 0,
+        len: 0,
     };
 
     pub(super) fn of(instruction: &Instruction) -> Self {
         let operands = 0..instruction.op_count();
         let has_memory = operands.clone().any(|op| instruction.op_kind(op) == OpKind::Memory);
         let memory = if has_memory { Place::of(instruction) } else { None };
-        let plan = Self { memory, next: instruction.next_ip(), ..Self::NOTHING };
+        let plan = Self { memory, len: instruction.len() as u8, ..Self::NOTHING };
         let kinds = Operand::of(instruction, 0, memory).zip(Operand::of(instruction, 1, memory));
         // A locked instruction is atomic where the processor does it.
         if let Some(((a, a_bytes), (b, b_bytes))) = kinds

@@ -19,8 +19,9 @@ const WAYS: usize = 4;
 /// The longest instruction.
 const BYTES: usize = 15;
 
-/// What is needed of an instruction each time.
+/// What is needed of an instruction each time: a line of the processor's cache.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Known {
     rip: u64,
     /// The run in which its bytes were compared last.
@@ -28,6 +29,21 @@ struct Known {
     /// Where the one is that came behind it last.
     follower: u16,
     plan: Plan,
+}
+
+const _: () = assert!(size_of::<Known>() == 64);
+
+/// Where an instruction is, and the one that came behind it last: known before it is carried out,
+/// so that what comes next need not be found out after its jump.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Spot {
+    pub at: usize,
+    follower: usize,
+}
+
+impl Spot {
+    /// Before the first instruction of a run.
+    pub(super) const NONE: Self = Self { at: 0, follower: 0 };
 }
 
 /// What it was decoded from.
@@ -141,14 +157,19 @@ impl Table {
     /// Where the instruction at `rip` is, which was met behind that at `before`. `None` if there is
     /// none, or none that is known. `run` is told what it has not met before.
     #[inline]
-    pub(super) fn find(&mut self, rip: u64, before: usize, run: &mut Run) -> Option<usize> {
-        let follower = usize::from(self.known[before % TABLE].follower) % TABLE;
+    pub(super) fn find(&mut self, rip: u64, before: Spot, run: &mut Run) -> Option<Spot> {
+        let follower = before.follower % TABLE;
         if self.is_checked(follower, rip) {
-            return Some(follower);
+            return Some(self.spot(follower));
         }
         let at = self.look_up(rip, run)?;
-        self.known[before % TABLE].follower = at as u16;
-        Some(at)
+        self.known[before.at % TABLE].follower = at as u16;
+        Some(self.spot(at))
+    }
+
+    #[inline]
+    fn spot(&self, at: usize) -> Spot {
+        Spot { at, follower: self.known[at % TABLE].follower.into() }
     }
 
     #[inline]
@@ -262,7 +283,7 @@ mod tests {
         /// Finds an instruction behind another: its place, its immediate and what that has cost.
         fn met(&mut self, rip: u64, before: usize) -> (usize, u64, u32) {
             let mut run = Run::new();
-            let place = self.find(rip, before, &mut run).unwrap();
+            let place = self.find(rip, self.spot(before), &mut run).unwrap().at;
             let instruction = self.instruction(place).unwrap();
             assert_eq!((instruction.code(), instruction.ip()), (Code::Mov_r32_imm32, rip));
             (place, self.plan(place).immediate, run.idle)
@@ -306,7 +327,7 @@ mod tests {
         // What is no instruction is none.
         code[0][0] = 0x06;
         table.begin(address(&code, 0));
-        assert_eq!(table.find(address(&code, 0), place, &mut Run::new()), None);
+        assert_eq!(table.find(address(&code, 0), table.spot(place), &mut Run::new()), None);
     }
 
     #[test]

@@ -63,13 +63,33 @@ impl Cpu<'_> {
             let instruction = table.instruction(place).ok_or(Stop::Unknown)?;
             return self.masked(instruction, stores, at, bytes);
         }
-        let mut data = [0; WIDEST];
-        if stores {
-            self.context.vector(number, &mut data[..bytes]).ok_or(Stop::Unknown)?;
-            return self.store(at, &data[..bytes]);
+        match bytes {
+            16 => self.whole::<16>(number, stores, at, clears),
+            32 => self.whole::<32>(number, stores, at, clears),
+            64 => self.whole::<64>(number, stores, at, clears),
+            _ if stores => {
+                let mut data = [0; WIDEST];
+                self.context.vector(number, &mut data[..bytes]).ok_or(Stop::Unknown)?;
+                self.store(at, &data[..bytes])
+            }
+            _ => {
+                let mut data = [0; WIDEST];
+                self.load(at, &mut data[..bytes])?;
+                self.context.set_vector(number, &data[..bytes.max(16)], clears).ok_or(Stop::Unknown)
+            }
         }
-        self.load(at, &mut data[..bytes])?;
-        self.context.set_vector(number, &data[..bytes.max(16)], clears).ok_or(Stop::Unknown)
+    }
+
+    /// A move of `N` bytes, which are all of a register: what copies are made of.
+    #[inline]
+    fn whole<const N: usize>(&mut self, number: usize, stores: bool, at: usize, clears: bool) -> Result<(), Stop> {
+        let mut data = [0; N];
+        if stores {
+            self.context.vector(number, &mut data).ok_or(Stop::Unknown)?;
+            return self.store(at, &data);
+        }
+        self.load(at, &mut data)?;
+        self.context.set_vector(number, &data, clears).ok_or(Stop::Unknown)
     }
 
     /// A move of the elements that a mask register names, between a vector register and `bytes`
