@@ -594,6 +594,19 @@ static void raw(void) {
     by_number(SYS_exit_group, 0);
 }
 
+// Ends well from a stack of its own.
+static void on_overflow(int signal) {
+    printf(signal == SIGSEGV ? "well\n" : "%d\n", signal);
+    fflush(stdout);
+    exit(0);
+}
+
+static int overflows(volatile int *above) {
+    volatile int here[1024];
+    here[0] = *above + 1;
+    return overflows(here) + here[0];
+}
+
 static int in_thread(void *place) {
     *(volatile long *)place = 1;
     return 0;
@@ -706,6 +719,14 @@ int main(int count, char **words, char **environment) {
         if (sigsetjmp(jump, 1) == 0) { *(volatile int *)8 = 1; CHECK(!"no trap"); }
         *at = 9;
         CHECK(*at == 9);
+    }
+    if (!strcmp(what, "overflow")) {
+        static char place[64 << 10];
+        stack_t stack = { .ss_sp = place, .ss_size = sizeof place };
+        struct sigaction action = { .sa_handler = on_overflow, .sa_flags = SA_ONSTACK };
+        CHECK(sigaltstack(&stack, NULL) == 0 && sigaction(SIGSEGV, &action, NULL) == 0);
+        volatile int one = 1;
+        return overflows(&one);
     }
     if (!strcmp(what, "fork")) {
         pid_t child = fork();

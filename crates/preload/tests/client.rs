@@ -175,6 +175,10 @@ fn a_program_keeps_its_own_handler() {
     client("handler");
 }
 #[test]
+fn a_program_is_told_of_an_overflow_of_its_stack() {
+    client("overflow");
+}
+#[test]
 fn a_forked_child_has_no_card() {
     client("fork");
 }
