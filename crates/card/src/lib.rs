@@ -1,4 +1,5 @@
-//! The simulated card's shared libraries as bytes, so that an installed command is whole.
+//! The simulated card's shared libraries as bytes, so that an installed command is whole; and what
+//! the command asks of the system for its chip.
 //!
 //! The assembler includes the file. `include_bytes!` would read it when the source is parsed, also
 //! for `cargo check`, which builds no library.
@@ -69,6 +70,29 @@ pub fn preload() -> Option<&'static [u8]> {
 pub fn preload() -> Option<&'static [u8]> {
     None
 }
+
+/// Has the memory that the allocator has in store in pages of 4 KiB from now on. It asks for pages
+/// of 2 MiB, of which a chip with its many memories that stay empty would fill a hundred with
+/// zeros: for a look at its telemetry, most of the time and of the memory that this takes.
+#[cfg(target_os = "linux")]
+pub fn without_large_pages() {
+    let probe = vec![0u8; 1 << 20];
+    let at = probe.as_ptr().addr();
+    let Ok(table) = std::fs::read_to_string("/proc/self/maps") else { return };
+    let ranges = table.lines().filter_map(|line| {
+        let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+        Some((usize::from_str_radix(from, 16).ok()?, usize::from_str_radix(to, 16).ok()?))
+    });
+    for (from, to) in ranges.filter(|&(from, to)| from <= at && at < to) {
+        // SAFETY: advice for memory that the allocator has mapped: what is in it stays. A kernel
+        // that has no such pages refuses it, which changes nothing.
+        unsafe { libc::madvise(std::ptr::with_exposed_provenance_mut(from), to - from, libc::MADV_NOHUGEPAGE) };
+    }
+}
+
+/// Does nothing: other systems have no such pages.
+#[cfg(not(target_os = "linux"))]
+pub fn without_large_pages() {}
 
 #[cfg(all(test, card))]
 mod tests {

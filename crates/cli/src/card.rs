@@ -85,6 +85,7 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
     let failed = |error: std::io::Error| Failure::usage(format!("the folder of the card cannot be made: {error}"));
     let folder = tempfile::Builder::new().prefix("tilework-card-").tempdir().map_err(failed)?;
     let root = folder.path().canonicalize().map_err(failed)?;
+    tilework_card::without_large_pages();
     for (number, &board) in args.board.iter().enumerate() {
         write_files(number, board, &root).map_err(failed)?;
     }
