@@ -180,8 +180,8 @@ fn what_does_not_fit_says_who_holds_what() {
     assert!(refused.contains("%1 of EltwiseBinaryOp needs") && refused.contains("%0 of the inputs"), "{refused}");
 }
 
-/// 256 and 0.75 are 256 in bfloat16, to which 0.75 more adds nothing; in float32 all are 257.5, next
-/// to which bfloat16 has 258.
+/// 256 and 0.75 are 256 in bfloat16, to which 0.75 more adds nothing; in float32 all are 257.5,
+/// next to which bfloat16 has 258.
 #[test]
 fn floats_are_rounded_where_it_is_asked_for() {
     let [x, y, sum, both] = [0, 1, 2, 3].map(|id| tensor(id, DataType::BFloat16, &[64, 32]));

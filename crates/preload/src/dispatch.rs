@@ -216,8 +216,8 @@ fn block(how: i32, new: usize, old: usize, bytes: usize, mask: &mut u64) -> Opti
     Some(0)
 }
 
-/// A process that the program has forked by itself goes on behind its call: its parent's card is not
-/// its.
+/// A process that the program has forked by itself goes on behind its call: its parent's card is
+/// not its.
 pub(crate) fn in_child(slot_end: usize) -> Option<usize> {
     let back = slots::back_of_child(slot_end)?;
     state::forget();

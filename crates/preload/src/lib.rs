@@ -17,8 +17,8 @@
 //!
 //! Not served: programs that are statically linked (their start is told, `exec`), threads that are
 //! made without the C library, system calls that are given addresses of BARs (they end with
-//! `EFAULT`), `mremap` of such mappings, gathers, scatters and masked vector accesses to a BAR. What
-//! is met is told by name.
+//! `EFAULT`), `mremap` of such mappings, gathers, scatters and masked vector accesses to a BAR.
+//! What is met is told by name.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 // The C library's types of structures and numbers; conversions between equal sizes abound.
 #![allow(clippy::missing_safety_doc, reason = "the C library's functions, with the C library's contracts")]

@@ -2,7 +2,8 @@
 //! card's.
 //!
 //! Neither signal may be blocked: a trap or a call that is dispatched while it is would end the
-//! process. The handlers run on the program's signal stack, if it has one: a stack of Go's is small.
+//! process. The handlers run on the program's signal stack, if it has one: a stack of Go's is
+//! small.
 
 use crate::real::{raw, real};
 use crate::{dispatch, process, trap};

@@ -2,8 +2,8 @@
 //! that calls the C library's functions for them.
 //!
 //! Calls that have to do with the card's files, descriptors, mappings and time go to this library's
-//! functions, and all others to the kernel. So do those of an instruction `syscall` of the program's
-//! own (`dispatch`).
+//! functions, and all others to the kernel. So do those of an instruction `syscall` of the
+//! program's own (`dispatch`).
 
 use crate::real::{raw, raw_pointer, set_errno};
 use crate::{client, clock, descriptors, exec, paths, process, signals};

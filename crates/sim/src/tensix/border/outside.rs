@@ -61,7 +61,8 @@ pub(crate) trait Outside {
     fn executes(&mut self, at: Cycle, thread: usize, word: u32, origin: &Origin) {
         let _ = (at, thread, word, origin);
     }
-    /// Whether anybody wants to know which instructions pass, or how long they keep their unit busy.
+    /// Whether anybody wants to know which instructions pass, or how long they keep their unit
+    /// busy.
     #[inline]
     fn is_followed(&self) -> bool {
         false
