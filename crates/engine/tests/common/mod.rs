@@ -10,6 +10,18 @@ use std::path::Path;
 use npyz::{DType, NpyFile};
 use tilework_ops::{DType as Type, Shape, Tensor};
 
+/// Fails if a file of a crate's tests is no module of their one binary.
+pub(crate) fn assert_all_are_modules(manifest: &str) {
+    let folder = Path::new(manifest).join("tests");
+    let main = std::fs::read_to_string(folder.join("main.rs")).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs").filter(|&module| module != "main") {
+            assert!(main.contains(&format!("\nmod {module};\n")), "{name} is in no test binary");
+        }
+    }
+}
+
 /// The arrays `in0.npy`, `in1.npy`, ... of a folder.
 pub(crate) fn arrays(folder: &Path, prefix: &str) -> Vec<Tensor> {
     (0..)
