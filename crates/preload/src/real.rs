@@ -40,11 +40,6 @@ pub(crate) fn set_errno(number: i32) {
     unsafe { *libc::__errno_location() = number }
 }
 
-/// A place as the argument of a system call.
-pub(crate) fn raw_pointer<T>(at: *const T) -> usize {
-    at.expose_provenance()
-}
-
 /// A system call, whoever stands in front of the C library's `syscall`: its result, or an error's
 /// number below zero.
 ///

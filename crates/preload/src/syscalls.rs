@@ -5,7 +5,7 @@
 //! functions, and all others to the kernel. So do those of an instruction `syscall` of the
 //! program's own (`dispatch`).
 
-use crate::real::{raw, raw_pointer, set_errno};
+use crate::real::{raw, set_errno};
 use crate::{client, clock, descriptors, exec, paths, process, signals};
 use std::ffi::{c_char, c_long, c_void};
 use std::mem::MaybeUninit;
@@ -205,7 +205,7 @@ pub(crate) unsafe fn action_of_any(signal: i32, new: usize, old: usize, bytes: u
             return None;
         }
         wanted.mask &= !signals::NEVER_BLOCKED;
-        Some(raw(libc::SYS_rt_sigaction, [signal as usize, raw_pointer(&wanted), old, bytes, 0, 0]))
+        Some(raw(libc::SYS_rt_sigaction, [signal as usize, (&raw const wanted).expose_provenance(), old, bytes, 0, 0]))
     }
 }
 
