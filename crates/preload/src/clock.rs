@@ -11,7 +11,7 @@
 //! longer than [`NOTICED`] does not count: the clocks that programs measure limits by stand still.
 
 use crate::real::real;
-use crate::{client, state, watch};
+use crate::{ahead, client, state, watch};
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -36,9 +36,32 @@ const BEYOND: u64 = 10;
 /// An access that takes longer does not count beyond it, in ns.
 const NOTICED: i64 = 300_000;
 
+/// Looks at the clock between two accesses with which the program measures these: they take no time
+/// on the chip. Who looks more often waits for something.
+pub(crate) const MEASURES: u32 = 2;
+
 thread_local! {
     /// How deep this thread is inside of this library.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Looks of this thread at the clock since its last access to the card.
+    static LOOKS: Cell<u32> = const { Cell::new(MEASURES) };
+    /// Where this thread went on behind its last look at the clock, until it accesses the card.
+    static BEHIND: Cell<u64> = const { Cell::new(0) };
+}
+
+/// This thread has looked at the clock so often since its last access.
+pub(crate) fn has_looked(looks: u32) {
+    LOOKS.set(looks);
+}
+
+/// This thread looks at the clock, and goes on at `back`.
+pub(crate) fn looked_at(back: u64) {
+    BEHIND.set(back);
+}
+
+/// Where it went on behind its last look, if that was the last thing that it did to the card.
+pub(crate) fn last_look() -> Option<u64> {
+    Some(BEHIND.replace(0)).filter(|&back| back != 0)
 }
 
 /// Marks this thread as inside of the library.
@@ -49,11 +72,15 @@ impl Inside {
         DEPTH.set(DEPTH.get() + 1);
         Self(())
     }
+    /// Instead of dropping one.
+    pub(crate) fn leave() {
+        DEPTH.set(DEPTH.get() - 1);
+    }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
+        Self::leave();
     }
 }
 
@@ -154,6 +181,15 @@ fn pass(cycles: u32) {
     }
 }
 
+/// The time of a look at the clock passes, unless the program measures an access by it.
+fn pass_look() {
+    let looks = LOOKS.get().saturating_add(1);
+    LOOKS.set(looks);
+    if looks > MEASURES {
+        pass(LOOK);
+    }
+}
+
 /// Lets the time of a sleep pass.
 fn slept(time: Duration) {
     let asleep = time.as_micros() as u64;
@@ -213,6 +249,16 @@ pub(crate) fn hide<R>(access: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs what a look at the clock leads to, which has found the time that the access gets, as a
+/// program sees it.
+pub(crate) fn hide_from<R>(access: impl FnOnce(i64) -> R) -> R {
+    let now = host_time();
+    BEGAN.store(now, Ordering::Relaxed);
+    let result = access(shown(0, now));
+    access_ends(host_time());
+    result
+}
+
 type ClockGettime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> i32;
 type ClockNanosleep = unsafe extern "C" fn(libc::clockid_t, i32, *const libc::timespec, *mut libc::timespec) -> i32;
 type Nanosleep = unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> i32;
@@ -227,7 +273,7 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, out: *mut libc::times
         // SAFETY: the caller's promise.
         return unsafe { real(clock, out) };
     }
-    pass(LOOK);
+    pass_look();
     // SAFETY: the caller's promise.
     let result = unsafe { real(clock, out) };
     if result == 0 {
@@ -244,19 +290,22 @@ fn show(clock: libc::clockid_t, out: &mut libc::timespec) {
         libc::CLOCK_MONOTONIC_RAW => 1,
         _ => return,
     };
-    let hidden = HIDDEN.load(Ordering::Relaxed);
-    if hidden > 0 {
-        let now = nanoseconds(out) - hidden;
-        // It never goes back, whichever thread looks.
-        let told = TOLD[index].fetch_max(now, Ordering::Relaxed).max(now);
-        (out.tv_sec, out.tv_nsec) = (told / SECOND, told % SECOND);
-    }
+    let told = shown(index, nanoseconds(out));
+    (out.tv_sec, out.tv_nsec) = (told / SECOND, told % SECOND);
 }
 
-/// `std::chrono::steady_clock::now()` of the GNU C++ library, with which drivers measure each of
-/// their accesses: nanoseconds of the monotonic clock.
-#[unsafe(export_name = "_ZNSt6chrono3_V212steady_clock3nowEv")]
-unsafe extern "C" fn steady_now() -> i64 {
+/// What the program sees at the time `now` of the clock with that index.
+fn shown(index: usize, now: i64) -> i64 {
+    let hidden = HIDDEN.load(Ordering::Relaxed);
+    if hidden == 0 {
+        return now;
+    }
+    // It never goes back, whichever thread looks.
+    TOLD[index].fetch_max(now - hidden, Ordering::Relaxed).max(now - hidden)
+}
+
+/// Nanoseconds of the monotonic clock, as the program sees it.
+pub(crate) fn steady() -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place of this function's.
     unsafe { clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
@@ -268,14 +317,14 @@ unsafe extern "C" fn steady_now() -> i64 {
 pub(crate) enum Look {
     /// `clock_gettime`.
     Gettime,
-    /// [`steady_now`].
+    /// [`ahead::steady_now`].
     Steady,
 }
 
 /// Which of them begins at `rip`.
 #[inline]
 pub(crate) fn look_at(rip: usize) -> Option<Look> {
-    if rip == steady_now as *const () as usize {
+    if rip == ahead::steady_now as *const () as usize {
         Some(Look::Steady)
     } else if rip == clock_gettime as *const () as usize {
         Some(Look::Gettime)

@@ -174,13 +174,28 @@ impl Blocked {
     }
 }
 
+impl Blocked {
+    /// The mask from before, for [`Blocked::restore`]: the signals stay blocked.
+    pub(crate) fn into_mask(self) -> u64 {
+        // SAFETY: the kernel's set is the first word of the C library's.
+        let mask = unsafe { (&raw const self.0).cast::<u64>().read() };
+        std::mem::forget(self);
+        mask
+    }
+    /// Blocks the signals of a mask and no others.
+    ///
+    /// # Safety
+    /// The place has a mask.
+    pub(crate) unsafe fn restore(mask: *const u64) {
+        // SAFETY: the caller's promise.
+        unsafe { raw(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, mask.expose_provenance(), 0, 8, 0, 0]) };
+    }
+}
+
 impl Drop for Blocked {
     fn drop(&mut self) {
         // SAFETY: the set was filled by the kernel.
-        unsafe {
-            let before = (&raw const self.0).expose_provenance();
-            raw(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, before, 0, 8, 0, 0]);
-        }
+        unsafe { Self::restore((&raw const self.0).cast()) };
     }
 }
 

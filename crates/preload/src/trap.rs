@@ -51,6 +51,11 @@ fn stack() -> usize {
     start + STACK
 }
 
+/// The end of the stack on which traps of this thread are carried out, while none is.
+pub(crate) fn free_stack_end() -> usize {
+    stack() - SAVED
+}
+
 /// Makes what the handlers need to find a stack.
 pub(crate) fn prepare_stacks() {
     let mut key = 0;
@@ -70,7 +75,7 @@ pub(crate) fn prepare() {
 
 /// Calls `function(argument)` on the stack that ends at `stack`.
 #[unsafe(naked)]
-unsafe extern "C" fn on_stack(argument: *mut c_void, function: extern "C" fn(*mut c_void), stack: usize) {
+pub(crate) unsafe extern "C" fn on_stack(argument: *mut c_void, function: extern "C" fn(*mut c_void), stack: usize) {
     naked_asm!("push rbp", "mov rbp, rsp", "mov rsp, rdx", "call rsi", "mov rsp, rbp", "pop rbp", "ret")
 }
 
@@ -215,6 +220,7 @@ pub(crate) unsafe fn work_on_calls(context: *mut c_void, serve: fn(&mut libc::uc
 
 /// Carries the access out. False if it is not the card's.
 fn serve(at: usize, context: &mut Context) -> bool {
+    let behind = clock::last_look();
     let Some(mut state) = state::lock(false) else { return false };
     if state.maps.find(at).is_none() {
         if !watch::covers(at) {
@@ -225,7 +231,7 @@ fn serve(at: usize, context: &mut Context) -> bool {
             return true;
         }
     }
-    clock::hide(|| cpu::run(&mut state, context, at))
+    clock::hide(|| cpu::run(&mut state, context, at, behind))
 }
 
 /// Reads the card at addresses of the program. False if they are not all the card's.

@@ -682,6 +682,8 @@ static void starts(char *program, char *const environment[]) {
     }
 }
 
+void looks(volatile uint8_t *at, int only_values); // looks.c
+
 int main(int count, char **words, char **environment) {
     if (count == 3 && !strcmp(words[1], "starts")) {
         starts(words[2], environment);
@@ -704,6 +706,7 @@ int main(int count, char **words, char **environment) {
     if (!strcmp(what, "strings")) strings(at);
     if (!strcmp(what, "between")) between_accesses(at);
     if (!strcmp(what, "driver")) driver(at);
+    if (!strcmp(what, "looks")) looks(at, count > 2);
     if (!strcmp(what, "two")) two_cards(at);
     if (!strcmp(what, "pins")) pins();
     if (!strcmp(what, "mailbox")) mailbox(at - 0x10000, count > 2 ? words[2] : "");

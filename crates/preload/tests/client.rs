@@ -52,10 +52,10 @@ fn start(program: &Path, root: &Path) -> Command {
 /// Makes the client and the files of two cards in `folder`. `None` without a compiler, which is
 /// told.
 fn make(folder: &Path) -> Option<(PathBuf, PathBuf)> {
-    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/client.c");
+    let sources = ["client.c", "looks.c"].map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name));
     let program = folder.join("client");
     let compiled =
-        Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-mavx2", "-o"]).arg(&program).arg(source).output();
+        Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-mavx2", "-o"]).arg(&program).args(sources).output();
     match compiled {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
@@ -111,6 +111,15 @@ fn what_is_done_between_accesses_is_as_on_memory() {
 #[test]
 fn copies_whose_accesses_are_timed_are_as_on_memory() {
     client("driver");
+}
+#[test]
+fn accesses_behind_looks_at_the_clock_are_as_on_memory() {
+    client("looks");
+}
+#[test]
+fn accesses_behind_looks_at_the_clock_take_the_same_cycles_in_each_run() {
+    let counts = run(&["looks", "values"], 3);
+    assert!(counts.iter().all(|other| *other == counts[0]), "{counts:?}");
 }
 #[test]
 fn a_program_that_polls_a_deadlocked_chip_is_told_and_ended() {

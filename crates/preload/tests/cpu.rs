@@ -1,11 +1,13 @@
-//! The tests of the interpreter's table of instructions and of its limits, which stand in their
-//! files. The library itself cannot be linked into a test, because its functions have the names of
+//! The tests of the interpreter's table of instructions, of its limits and of what leads to
+//! accesses, which stand in their files. The library itself cannot be linked into a test, because its functions have the names of
 //! the C library's.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 #[path = "../src/client.rs"]
 #[allow(dead_code, reason = "the table reads the program's memory, and no more")]
 mod client;
+#[path = "../src/cpu/leads.rs"]
+mod leads;
 #[path = "../src/cpu/limits.rs"]
 mod limits;
 #[path = "../src/cpu/table.rs"]

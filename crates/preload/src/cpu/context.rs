@@ -1,6 +1,8 @@
 //! The program's registers, as the kernel has saved them.
 
+use super::exec::{RBP, RSP};
 use super::flags::Flags;
+use crate::ahead::Kept;
 use libc::ucontext_t;
 
 /// Offset in the saved vector state of the bytes that software may use, with their first word; then
@@ -32,6 +34,11 @@ impl Part {
 const NUMBERS: usize = 32;
 /// The number of no register.
 pub(super) const NONE: u8 = 16;
+
+/// The number of `rbx`.
+const RBX: u8 = 3;
+/// Flags of a program behind a call: none of arithmetic is set, and interrupts come.
+const FLAGS: u64 = 1 << 1 | 1 << 9;
 
 /// The registers.
 pub(crate) struct Context {
@@ -107,6 +114,38 @@ impl Context {
             let (rip, flags) = (saved(libc::REG_RIP), Flags::new(saved(libc::REG_EFL)));
             Self { general, rip, flags, saved: machine.gregs.as_mut_ptr(), vector, extended, avx }
         }
+    }
+
+    /// The registers of the caller to whom a function gives back, which has kept these. There are
+    /// no vector registers.
+    pub(crate) fn behind_call(kept: &Kept) -> Self {
+        let mut general = [0; NUMBERS];
+        let stack = std::ptr::from_ref(kept).addr() + size_of::<Kept>();
+        general[usize::from(RSP)] = stack as u64;
+        general[usize::from(RBP)] = kept.rbp;
+        general[usize::from(RBX)] = kept.rbx;
+        general[12..16].copy_from_slice(&[kept.r12, kept.r13, kept.r14, kept.r15]);
+        let (saved, vector) = (std::ptr::null_mut(), std::ptr::null_mut());
+        Self { general, rip: kept.back, flags: Flags::new(FLAGS), saved, vector, extended: false, avx: 0 }
+    }
+
+    /// The general registers by their numbers but the stack pointer, the flags, and where the
+    /// program goes on.
+    pub(crate) fn frame(&self) -> [u64; 17] {
+        let mut frame = [self.rip; 17];
+        frame[..4].copy_from_slice(&self.general[..4]);
+        frame[4..15].copy_from_slice(&self.general[5..16]);
+        frame[15] = self.flags.word();
+        frame
+    }
+
+    pub(crate) fn stack_pointer(&self) -> u64 {
+        self.numbered(RSP)
+    }
+
+    /// Whether the vector registers are there.
+    pub(super) fn has_vectors(&self) -> bool {
+        !self.vector.is_null()
     }
 
     /// Puts the registers where they came from.

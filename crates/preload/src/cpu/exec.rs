@@ -307,6 +307,7 @@ impl<'a> Cpu<'a> {
                 combine::forget(self.state);
                 Ok(())
             }
+            Class::ClearUpper if !self.context.has_vectors() => Err(Stop::Unknown),
             Class::ClearUpper => {
                 self.context.clear_upper();
                 Ok(())

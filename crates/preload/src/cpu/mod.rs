@@ -8,6 +8,7 @@
 mod context;
 mod exec;
 mod flags;
+mod leads;
 mod limits;
 mod native;
 mod plan;
@@ -23,6 +24,7 @@ use crate::state::{self, State};
 use crate::{client, clock, combine, maps, process, tell, watch};
 use exec::{Cpu, RAX, RDI, RSI, RSP};
 use iced_x86::{Instruction, OpKind};
+use leads::Leads;
 use table::{Spot, Table};
 
 /// Instructions after which the processor goes on in any case, so that signals and other threads
@@ -30,8 +32,8 @@ use table::{Spot, Table};
 const MOST: u32 = 100_000;
 /// The same when somebody waits for the card.
 const MOST_AWAITED: u32 = 2_000;
-/// Looks at the clock between two accesses with which the program measures these.
-const MEASURES: u32 = 2;
+/// What a run may cost that begins at a look at the clock, until it comes to an access.
+const LEAD: u32 = 96;
 /// Bytes of `struct timespec`.
 const TIME: usize = 16;
 
@@ -53,31 +55,70 @@ pub(super) enum Stop {
 
 /// Carries out the instruction at which the program stands, whose access to `at` has trapped, and
 /// those behind it. False if it could not be: the trap is the program's own affair.
-pub(crate) fn run(state: &mut State, context: &mut Context, at: usize) -> bool {
-    let done = run_on(state, context, at);
+/// `behind` is where the program went on behind its last look at the clock, if it has not accessed
+/// the card since.
+pub(crate) fn run(state: &mut State, context: &mut Context, at: usize, behind: Option<u64>) -> bool {
+    if let Some(back) = behind {
+        LEADS.trapped(back);
+    }
+    run_on(state, context, Begin::Trap(at))
+}
+
+/// Carries out the instructions behind a look at the clock, which has found `time`: to the access
+/// that they lead to, and those behind that. False if nothing was done.
+pub(crate) fn run_ahead(state: &mut State, context: &mut Context, time: u64) -> bool {
+    context.set_numbered(RAX, 8, time);
+    run_on(state, context, Begin::Look(context.rip()))
+}
+
+/// What is known of looks at the clock.
+static LEADS: Leads = Leads::new();
+
+pub(crate) fn leads() -> &'static Leads {
+    &LEADS
+}
+
+/// What a run begins with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// An access to this address has trapped.
+    Trap(usize),
+    /// The program goes on here behind a look at the clock.
+    Look(u64),
+}
+
+fn run_on(state: &mut State, context: &mut Context, begin: Begin) -> bool {
+    let mut table = table::table();
+    table.check_anew();
+    let mut cpu = Cpu::new(state, context);
+    let mut looks = 0;
+    // A look tells the place of the access that it leads to.
+    let mut limit = None;
+    match begin {
+        Begin::Trap(_) => limit = Some(table.limits.begin(cpu.context.rip())),
+        Begin::Look(_) => looks = 1,
+    }
+    let done = run_to(&mut table, &mut cpu, begin, &mut limit, &mut looks);
+    if limit.is_some() {
+        table.limits.end(cpu.run.idle);
+        clock::has_looked(looks);
+    }
+    if let Begin::Look(back) = begin {
+        LEADS.ended(back, limit.is_some());
+    }
     combine::flush(state);
     combine::forget(state);
     done
 }
 
-fn run_on(state: &mut State, context: &mut Context, at: usize) -> bool {
-    let mut table = table::table();
-    let limit = table.begin(context.rip());
-    let mut cpu = Cpu::new(state, context);
-    let done = run_to(&mut table, &mut cpu, at, limit);
-    table.limits.end(cpu.run.idle);
-    done
-}
-
-fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
+fn run_to(table: &mut Table, cpu: &mut Cpu, begin: Begin, limit: &mut Option<u32>, looks: &mut u32) -> bool {
     let (mut any, mut place) = (false, Spot::NONE);
-    let mut looks = 0;
     for count in 0..MOST {
         let rip = cpu.context.rip();
         // A hook of this library's, which the program has called: it takes the lock by itself.
         if any && process::is_own(rip as usize) {
             if let Some(which) = clock::look_at(rip as usize)
-                && look(which, cpu.state, cpu.context, &mut looks).is_some()
+                && look(which, cpu.state, cpu.context, looks).is_some()
             {
                 cpu.run.idle += 1;
                 continue;
@@ -86,16 +127,22 @@ fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
         }
         let Some(next) = table.find(rip, place, &mut cpu.run) else { return any };
         place = next;
+        if matches!(begin, Begin::Look(_)) && table.plan(place.at).changes_stacks() {
+            return any;
+        }
         match cpu.step(table, place.at) {
             Step::Done(true) => {
-                // The first is the one that has trapped.
-                if any {
+                // The first is the one that has trapped, or that a look has led to.
+                if limit.is_none() {
+                    *limit = Some(table.limits.begin(rip));
+                } else if any {
                     table.limits.accessed(cpu.run.idle);
                 }
-                (cpu.run.idle, looks) = (0, 0);
+                (cpu.run.idle, *looks) = (0, 0);
             }
             Step::Done(false) => cpu.run.idle += 1,
             Step::Native => {
+                let Begin::Trap(at) = begin else { return any };
                 if !any && let Some(instruction) = table.instruction(place.at) {
                     refuse_if_of_card(cpu, instruction, table.plan(place.at));
                 }
@@ -112,7 +159,7 @@ fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
             // It may have changed its own code.
             table.check_anew();
         }
-        if cpu.run.idle >= limit || (count >= MOST_AWAITED && state::is_awaited()) {
+        if cpu.run.idle >= limit.unwrap_or(LEAD) || (count >= MOST_AWAITED && state::is_awaited()) {
             break;
         }
     }
@@ -124,7 +171,7 @@ fn run_to(table: &mut Table, cpu: &mut Cpu, at: usize, limit: u32) -> bool {
 fn look(which: Look, state: &mut State, context: &mut Context, looks: &mut u32) -> Option<()> {
     *looks += 1;
     // Accesses take their own time. Who looks without any waits for something.
-    let passes = *looks > MEASURES;
+    let passes = *looks > clock::MEASURES;
     if passes {
         combine::flush(state);
         combine::forget(state);

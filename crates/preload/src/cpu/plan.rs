@@ -1,6 +1,7 @@
 //! What is found out about an instruction once, when it is decoded.
 
 use super::context::{Context, NONE};
+use super::exec::RSP;
 use super::native::Usage;
 use super::vectors::VectorMove;
 use iced_x86::{Code as C, Instruction, Mnemonic, OpKind, Register};
@@ -152,6 +153,12 @@ impl Plan {
         memory: None,
         len: 0,
     };
+
+    /// Whether the stack pointer gets a value that has nothing to do with the one before.
+    pub(super) fn changes_stacks(&self) -> bool {
+        let sets = matches!(self.class, Class::Move | Class::SignExtend | Class::MoveIf(_) | Class::Pop);
+        sets && matches!(self.a, Operand::Register(RSP))
+    }
 
     pub(super) fn of(instruction: &Instruction) -> Self {
         let operands = 0..instruction.op_count();

@@ -143,13 +143,7 @@ fn set(rip: u64) -> usize {
 }
 
 impl Table {
-    /// A run begins with a trap at `rip`: gives what it may cost without an access until it ends.
-    pub(super) fn begin(&mut self, rip: u64) -> u32 {
-        self.run += 1;
-        self.limits.begin(rip)
-    }
-
-    /// The program may have changed code.
+    /// A run begins, or the program may have changed code.
     pub(super) fn check_anew(&mut self) {
         self.run += 1;
     }
@@ -302,7 +296,7 @@ mod tests {
         // As the follower of the one before, and of another.
         assert_eq!(table.met(address(&code, 1), first), (second, 1, 0));
         assert_eq!(table.met(address(&code, 1), second), (second, 1, 0));
-        table.begin(address(&code, 0));
+        table.check_anew();
         assert_eq!(table.met(address(&code, 1), first), (second, 1, limits::NEW));
         assert_eq!(table.met(address(&code, 1), first), (second, 1, 0));
     }
@@ -318,15 +312,15 @@ mod tests {
         table.check_anew();
         assert_eq!(table.met(address(&code, 0), 0), (place, 77, limits::NEW));
         code[0] = number(78);
-        table.begin(address(&code, 0));
+        table.check_anew();
         assert_eq!(table.met(address(&code, 0), place), (place, 78, limits::NEW));
         // A byte behind the instruction is compared, too, and changes nothing.
         code[0][15] = 0xCC;
-        table.begin(address(&code, 0));
+        table.check_anew();
         assert_eq!(table.met(address(&code, 0), place).1, 78);
         // What is no instruction is none.
         code[0][0] = 0x06;
-        table.begin(address(&code, 0));
+        table.check_anew();
         assert_eq!(table.find(address(&code, 0), table.spot(place), &mut Run::new()), None);
     }
 
