@@ -32,6 +32,10 @@ global_asm!(
     ".hidden tilework_guarded_same_16",
     ".globl tilework_guarded_any",
     ".hidden tilework_guarded_any",
+    ".globl tilework_guarded_spread_32",
+    ".hidden tilework_guarded_spread_32",
+    ".globl tilework_guarded_gather_32",
+    ".hidden tilework_guarded_gather_32",
     ".globl tilework_guarded_load_1",
     ".hidden tilework_guarded_load_1",
     ".globl tilework_guarded_load_2",
@@ -71,6 +75,21 @@ global_asm!(
     "movdqu xmm1, [rsi + 16]",
     "movdqu [rdi], xmm0",
     "movdqu [rdi + 16], xmm1",
+    "xor eax, eax",
+    "ret",
+    // Two halves, which are not together on this library's side: rdi and rsi are theirs.
+    "tilework_guarded_spread_32:",
+    "movdqu xmm0, [rdx]",
+    "movdqu xmm1, [rdx + 16]",
+    "movdqu [rdi], xmm0",
+    "movdqu [rsi], xmm1",
+    "xor eax, eax",
+    "ret",
+    "tilework_guarded_gather_32:",
+    "movdqu xmm0, [rdi]",
+    "movdqu xmm1, [rsi]",
+    "movdqu [rdx], xmm0",
+    "movdqu [rdx + 16], xmm1",
     "xor eax, eax",
     "ret",
     // The word comes in rax; rdx is zero if it is there.
@@ -129,6 +148,8 @@ unsafe extern "C" {
     fn tilework_guarded_8(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_16(to: *mut u8, from: *const u8, len: usize) -> u32;
     fn tilework_guarded_32(to: *mut u8, from: *const u8, len: usize) -> u32;
+    fn tilework_guarded_spread_32(low: *mut u8, high: *mut u8, at: *const u8) -> u32;
+    fn tilework_guarded_gather_32(low: *const u8, high: *const u8, at: *mut u8) -> u32;
     fn tilework_guarded_load_1(at: *const u8) -> Word;
     fn tilework_guarded_load_2(at: *const u8) -> Word;
     fn tilework_guarded_load_4(at: *const u8) -> Word;
@@ -168,6 +189,37 @@ pub(crate) fn load(at: usize, out: &mut [u8]) -> bool {
 #[must_use]
 pub(crate) fn store(at: usize, data: &[u8]) -> bool {
     copy(std::ptr::with_exposed_provenance_mut(at), data.as_ptr(), data.len())
+}
+
+/// Copies 16 or, with both places, 32 bytes of the program's memory at `at`. False if not all of
+/// it is there.
+///
+/// # Safety
+/// There is room at the places.
+#[inline]
+#[must_use]
+pub(crate) unsafe fn load_halves(at: usize, [low, high]: [*mut u8; 2], both: bool) -> bool {
+    let at = std::ptr::with_exposed_provenance(at);
+    // SAFETY: the caller's promise; an access to the program's memory that is not possible ends the
+    // function.
+    let failed =
+        unsafe { if both { tilework_guarded_spread_32(low, high, at) } else { tilework_guarded_16(low, at, 16) } };
+    failed == 0
+}
+
+/// Copies 16 or, with both places, 32 bytes to the program's memory at `at`. False if not all of it
+/// can be written.
+///
+/// # Safety
+/// There are bytes at the places.
+#[inline]
+#[must_use]
+pub(crate) unsafe fn store_halves(at: usize, [low, high]: [*mut u8; 2], both: bool) -> bool {
+    let at = std::ptr::with_exposed_provenance_mut(at);
+    // SAFETY: as in `load_halves`.
+    let failed =
+        unsafe { if both { tilework_guarded_gather_32(low, high, at) } else { tilework_guarded_16(at, low, 16) } };
+    failed == 0
 }
 
 /// Whether the program's memory at `at` is there and has these bytes.

@@ -286,6 +286,66 @@ impl Context {
         (simple && !self.vector.is_null()).then_some([XMM + 16 * number, self.avx + 16 * number])
     }
 
+    /// Where the saved state has the one or two halves of the lowest 16 or 32 bytes of a register.
+    /// `None` unless they can be copied as they are.
+    #[inline]
+    pub(super) fn places(&self, number: usize, bytes: usize) -> Option<[*mut u8; 2]> {
+        let places = self.halves(number, bytes, 0)?;
+        // SAFETY: the places are within the saved state.
+        Some(places.map(|place| unsafe { self.vector.add(place) }))
+    }
+
+    /// The same for what is to be loaded there: `clears` all above it.
+    #[inline]
+    pub(super) fn places_to_set(&mut self, number: usize, bytes: usize, clears: bool) -> Option<[*mut u8; 2]> {
+        if bytes == 32 && self.extended && !self.has(Part::Avx) {
+            self.wake(Part::Avx);
+        }
+        let places = self.halves(number, bytes, Self::above(bytes, clears))?;
+        // SAFETY: the places are within the saved state.
+        Some(places.map(|place| unsafe { self.vector.add(place) }))
+    }
+
+    /// The lowest `N` bytes of a vector register ([`Self::vector`]).
+    #[inline]
+    pub(super) fn whole<const N: usize>(&self, number: usize, out: &mut [u8; N]) -> Option<()> {
+        let Some([low, high]) = self.places(number, N) else { return self.vector(number, out) };
+        // SAFETY: the places have 16 bytes each, and `places` gives them for 16 and 32 bytes only.
+        unsafe {
+            out.as_mut_ptr().copy_from_nonoverlapping(low, 16);
+            if N == 32 {
+                out.as_mut_ptr().add(16).copy_from_nonoverlapping(high, 16);
+            }
+        }
+        Some(())
+    }
+
+    /// Sets them ([`Self::set_vector`]).
+    #[inline]
+    pub(super) fn set_whole<const N: usize>(&mut self, number: usize, data: &[u8; N], clears: bool) -> Option<()> {
+        let Some([low, high]) = self.places_to_set(number, N, clears) else {
+            return self.set_vector(number, data, clears);
+        };
+        // SAFETY: as in `whole`.
+        unsafe {
+            low.copy_from_nonoverlapping(data.as_ptr(), 16);
+            if N == 32 {
+                high.copy_from_nonoverlapping(data.as_ptr().add(16), 16);
+            }
+        }
+        Some(())
+    }
+
+    /// The parts above the lowest bytes of a register, if these are cleared.
+    #[inline]
+    const fn above(bytes: usize, clears: bool) -> u64 {
+        match bytes {
+            _ if !clears => 0,
+            32 => Part::Zmm.bit(),
+            _ => Part::Zmm.bit() | Part::Avx.bit(),
+        }
+    }
+
     /// The bytes of a vector register, the lowest first. `None` where there is no such register.
     #[inline]
     pub(crate) fn vector(&self, number: usize, out: &mut [u8]) -> Option<()> {
@@ -320,12 +380,7 @@ impl Context {
     /// where there is no such register.
     #[inline]
     pub(crate) fn set_vector(&mut self, number: usize, data: &[u8], clears: bool) -> Option<()> {
-        let above = match data.len() {
-            _ if !clears => 0,
-            32 => Part::Zmm.bit(),
-            _ => Part::Zmm.bit() | Part::Avx.bit(),
-        };
-        if let Some(places) = self.halves(number, data.len(), above) {
+        if let Some(places) = self.halves(number, data.len(), Self::above(data.len(), clears)) {
             for (half, place) in data.chunks_exact(16).zip(places) {
                 // SAFETY: the places are within the saved state.
                 unsafe { self.vector.add(place).copy_from_nonoverlapping(half.as_ptr(), 16) };

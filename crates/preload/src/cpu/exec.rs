@@ -43,7 +43,7 @@ impl<'a> Cpu<'a> {
     }
 
     /// Carries an instruction out, unless it is for the processor.
-    #[inline]
+    #[inline(always)]
     pub(super) fn step(&mut self, table: &Table, place: usize) -> Step {
         self.touched = false;
         let plan = table.plan(place);
@@ -65,7 +65,7 @@ impl<'a> Cpu<'a> {
 
     /// Whether `len` bytes at `at` are known to be neither the card's nor pinned.
     #[inline]
-    fn is_plain(&self, at: usize, len: usize) -> bool {
+    pub(super) fn is_plain(&self, at: usize, len: usize) -> bool {
         self.plain[at / PAGE % PAGES] == at / PAGE && at % PAGE + len <= PAGE
     }
 
@@ -231,36 +231,42 @@ impl<'a> Cpu<'a> {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn execute(&mut self, table: &Table, plan: &Plan, place: usize) -> Result<(), Stop> {
-        let &Plan { class, a, a_bytes, b, b_bytes, .. } = plan;
-        match class {
+        // Each kind reads what it needs of the plan: vectors need little.
+        match plan.class {
             Class::Move => {
-                let value = self.get(plan, b, b_bytes)?;
-                self.put(plan, a, a_bytes, value)
+                let value = self.get(plan, plan.b, plan.b_bytes)?;
+                self.put(plan, plan.a, plan.a_bytes, value)
+            }
+            // The end of a run behind a look has to be on the stack on which it began.
+            Class::MoveStack if !self.context.has_vectors() => Err(Stop::Unknown),
+            Class::MoveStack => {
+                let value = self.get(plan, plan.b, 8)?;
+                self.put(plan, plan.a, 8, value)
             }
             Class::SignExtend => {
-                let value = self.get(plan, b, b_bytes)?;
-                let empty = 64 - 8 * u32::from(b_bytes);
-                self.put(plan, a, a_bytes, ((value << empty) as i64 >> empty) as u64)
+                let value = self.get(plan, plan.b, plan.b_bytes)?;
+                let empty = 64 - 8 * u32::from(plan.b_bytes);
+                self.put(plan, plan.a, plan.a_bytes, ((value << empty) as i64 >> empty) as u64)
             }
             Class::Lea => {
                 let at = self.at(plan)? as u64;
-                self.put(plan, a, a_bytes, at)
+                self.put(plan, plan.a, plan.a_bytes, at)
             }
             Class::Arithmetic(what) => self.arithmetic(plan, what),
             Class::Increment | Class::Decrement | Class::Negate | Class::Not => self.unary(plan),
             Class::Shift(what) => self.shift(plan, what),
             Class::Push => {
-                let value = self.get(plan, a, 8)?;
+                let value = self.get(plan, plan.a, 8)?;
                 self.push(value)
             }
             Class::Pop => {
                 let value = self.pop()?;
-                self.put(plan, a, 8, value)
+                self.put(plan, plan.a, 8, value)
             }
             Class::Call => {
-                let to = self.get(plan, a, 8)?;
+                let to = self.get(plan, plan.a, 8)?;
                 self.push(self.context.rip())?;
                 self.context.set_rip(to);
                 Ok(())
@@ -278,7 +284,7 @@ impl<'a> Cpu<'a> {
                 Ok(())
             }
             Class::Jump => {
-                let to = self.get(plan, a, 8)?;
+                let to = self.get(plan, plan.a, 8)?;
                 self.context.set_rip(to);
                 Ok(())
             }
@@ -290,14 +296,14 @@ impl<'a> Cpu<'a> {
             }
             Class::Set(condition) => {
                 let holds = self.context.flags.hold(condition);
-                self.put(plan, a, a_bytes, holds.into())
+                self.put(plan, plan.a, plan.a_bytes, holds.into())
             }
             Class::MoveIf(condition) => {
                 // The source is read in any case, and 32 bits clear the upper half in any case.
-                let new = self.get(plan, b, b_bytes)?;
-                let old = self.get(plan, a, a_bytes)?;
+                let new = self.get(plan, plan.b, plan.b_bytes)?;
+                let old = self.get(plan, plan.a, plan.a_bytes)?;
                 let holds = self.context.flags.hold(condition);
-                self.put(plan, a, a_bytes, if holds { new } else { old })
+                self.put(plan, plan.a, plan.a_bytes, if holds { new } else { old })
             }
             Class::Multiply => self.multiply(table, plan, place),
             Class::Divide(signed) => self.divide(plan, signed),

@@ -79,7 +79,7 @@ pub(crate) fn leads() -> &'static Leads {
 }
 
 /// What a run begins with.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Begin {
     /// An access to this address has trapped.
     Trap(usize),
@@ -87,83 +87,107 @@ enum Begin {
     Look(u64),
 }
 
+/// How far a run has come.
+struct Progress {
+    /// What it may cost without an access; `None` before the access that a look leads to.
+    limit: Option<u32>,
+    /// Looks at the clock since the last access.
+    looks: u32,
+}
+
 fn run_on(state: &mut State, context: &mut Context, begin: Begin) -> bool {
     let mut table = table::table();
     table.check_anew();
     let mut cpu = Cpu::new(state, context);
-    let mut looks = 0;
-    // A look tells the place of the access that it leads to.
-    let mut limit = None;
-    match begin {
-        Begin::Trap(_) => limit = Some(table.limits.begin(cpu.context.rip())),
-        Begin::Look(_) => looks = 1,
-    }
-    let done = run_to(&mut table, &mut cpu, begin, &mut limit, &mut looks);
-    if limit.is_some() {
+    let mut progress = Progress { limit: None, looks: 0 };
+    let done = match begin {
+        Begin::Trap(at) => {
+            progress.limit = Some(table.limits.begin(cpu.context.rip()));
+            run_to(&mut table, &mut cpu, Some(at), &mut progress)
+        }
+        Begin::Look(back) => {
+            progress.looks = 1;
+            let done = run_to(&mut table, &mut cpu, None, &mut progress);
+            LEADS.ended(back, progress.limit.is_some());
+            done
+        }
+    };
+    if progress.limit.is_some() {
         table.limits.end(cpu.run.idle);
-        clock::has_looked(looks);
-    }
-    if let Begin::Look(back) = begin {
-        LEADS.ended(back, limit.is_some());
+        clock::has_looked(progress.looks);
     }
     combine::flush(state);
     combine::forget(state);
     done
 }
 
-fn run_to(table: &mut Table, cpu: &mut Cpu, begin: Begin, limit: &mut Option<u32>, looks: &mut u32) -> bool {
+/// Carries instructions out until the limit, from a trap at address `at` or from a look on. False
+/// if none was.
+#[inline(never)]
+fn run_to(table: &mut Table, cpu: &mut Cpu, at: Option<usize>, progress: &mut Progress) -> bool {
     let (mut any, mut place) = (false, Spot::NONE);
+    let mut limit = progress.limit.unwrap_or(LEAD);
     for count in 0..MOST {
         let rip = cpu.context.rip();
-        // A hook of this library's, which the program has called: it takes the lock by itself.
-        if any && process::is_own(rip as usize) {
-            if let Some(which) = clock::look_at(rip as usize)
-                && look(which, cpu.state, cpu.context, looks).is_some()
-            {
-                cpu.run.idle += 1;
-                continue;
+        place = if let Some(next) = table.follow(rip, place) {
+            next
+        } else {
+            // A hook of this library's, which the program has called: it takes the lock by itself.
+            if any && process::is_own(rip as usize) {
+                if let Some(which) = clock::look_at(rip as usize)
+                    && look(which, cpu.state, cpu.context, &mut progress.looks).is_some()
+                {
+                    cpu.run.idle += 1;
+                    continue;
+                }
+                return true;
             }
-            return true;
-        }
-        let Some(next) = table.find(rip, place, &mut cpu.run) else { return any };
-        place = next;
-        if matches!(begin, Begin::Look(_)) && table.plan(place.at).changes_stacks() {
-            return any;
-        }
+            let Some(next) = table.find(rip, place, &mut cpu.run) else { return any };
+            next
+        };
         match cpu.step(table, place.at) {
             Step::Done(true) => {
                 // The first is the one that has trapped, or that a look has led to.
-                if limit.is_none() {
-                    *limit = Some(table.limits.begin(rip));
-                } else if any {
+                if any && progress.limit.is_some() {
                     table.limits.accessed(cpu.run.idle);
+                } else if progress.limit.is_none() {
+                    limit = table.limits.begin(rip);
+                    progress.limit = Some(limit);
                 }
-                (cpu.run.idle, *looks) = (0, 0);
+                (cpu.run.idle, progress.looks) = (0, 0);
             }
             Step::Done(false) => cpu.run.idle += 1,
             Step::Native => {
-                let Begin::Trap(at) = begin else { return any };
-                if !any && let Some(instruction) = table.instruction(place.at) {
-                    refuse_if_of_card(cpu, instruction, table.plan(place.at));
-                }
-                if !any && watch::covers(at) {
-                    // What polls are made of is known here: this is none.
-                    watch::open(at, 1);
-                    return true;
-                }
-                return any;
+                return match at {
+                    Some(at) if !any => is_for_the_processor(table, cpu, place, at),
+                    _ => any,
+                };
             }
         }
         any = true;
-        if std::mem::take(&mut cpu.rewritten) {
+        if cpu.rewritten {
             // It may have changed its own code.
+            cpu.rewritten = false;
             table.check_anew();
         }
-        if cpu.run.idle >= limit.unwrap_or(LEAD) || (count >= MOST_AWAITED && state::is_awaited()) {
+        if cpu.run.idle >= limit || (count >= MOST_AWAITED && state::is_awaited()) {
             break;
         }
     }
     true
+}
+
+/// The instruction that has trapped at `at` is not known here. True if it may be done anew.
+fn is_for_the_processor(table: &Table, cpu: &mut Cpu, place: Spot, at: usize) -> bool {
+    if let Some(instruction) = table.instruction(place.at) {
+        refuse_if_of_card(cpu, instruction, table.plan(place.at));
+    }
+    let pinned = watch::covers(at);
+    if pinned {
+        // What polls are made of is known here: this is none.
+        watch::open(at, 1);
+    }
+    pinned
 }
 
 /// The program has called a function that tells the time: it gets it, and goes on behind the call.

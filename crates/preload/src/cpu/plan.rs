@@ -1,7 +1,6 @@
 //! What is found out about an instruction once, when it is decoded.
 
 use super::context::{Context, NONE};
-use super::exec::RSP;
 use super::native::Usage;
 use super::vectors::VectorMove;
 use iced_x86::{Code as C, Instruction, Mnemonic, OpKind, Register};
@@ -30,6 +29,8 @@ pub(super) struct Plan {
 pub(super) enum Class {
     /// `mov` and its kin: what is narrower is zero-extended.
     Move,
+    /// `mov` to the stack pointer, which may lead to another stack.
+    MoveStack,
     SignExtend,
     Lea,
     Arithmetic(Arithmetic),
@@ -154,12 +155,6 @@ impl Plan {
         len: 0,
     };
 
-    /// Whether the stack pointer gets a value that has nothing to do with the one before.
-    pub(super) fn changes_stacks(&self) -> bool {
-        let sets = matches!(self.class, Class::Move | Class::SignExtend | Class::MoveIf(_) | Class::Pop);
-        sets && matches!(self.a, Operand::Register(RSP))
-    }
-
     pub(super) fn of(instruction: &Instruction) -> Self {
         let operands = 0..instruction.op_count();
         let has_memory = operands.clone().any(|op| instruction.op_kind(op) == OpKind::Memory);
@@ -194,7 +189,10 @@ impl Class {
     fn of_integers(instruction: &Instruction) -> Option<Self> {
         use Mnemonic as M;
         let mnemonic = instruction.mnemonic();
+        let sets_stack = instruction.op_count() > 0 && instruction.op0_register() == Register::RSP;
         Some(match mnemonic {
+            M::Mov if sets_stack => Self::MoveStack,
+            M::Movsxd | M::Pop if sets_stack => return None,
             M::Mov | M::Movnti | M::Movzx => Self::Move,
             M::Movsx | M::Movsxd => Self::SignExtend,
             M::Lea if is_plain(instruction) => Self::Lea,
@@ -232,7 +230,7 @@ impl Class {
                 Self::Branch((instruction.condition_code() as u8).checked_sub(1)?)
             }
             _ => {
-                let (sets, condition) = condition_of(mnemonic)?;
+                let (sets, condition) = condition_of(mnemonic).filter(|_| !sets_stack)?;
                 if sets { Self::Set(condition) } else { Self::MoveIf(condition) }
             }
         })

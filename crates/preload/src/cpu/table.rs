@@ -150,15 +150,20 @@ impl Table {
 
     /// Where the instruction at `rip` is, which was met behind that at `before`. `None` if there is
     /// none, or none that is known. `run` is told what it has not met before.
-    #[inline]
     pub(super) fn find(&mut self, rip: u64, before: Spot, run: &mut Run) -> Option<Spot> {
-        let follower = before.follower % TABLE;
-        if self.is_checked(follower, rip) {
-            return Some(self.spot(follower));
+        if let Some(next) = self.follow(rip, before) {
+            return Some(next);
         }
         let at = self.look_up(rip, run)?;
         self.known[before.at % TABLE].follower = at as u16;
         Some(self.spot(at))
+    }
+
+    /// The same, if it came behind that one the last time, and is compared.
+    #[inline]
+    pub(super) fn follow(&self, rip: u64, before: Spot) -> Option<Spot> {
+        let follower = before.follower % TABLE;
+        self.is_checked(follower, rip).then(|| self.spot(follower))
     }
 
     #[inline]

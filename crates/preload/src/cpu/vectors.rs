@@ -4,6 +4,7 @@ use super::Stop;
 use super::exec::Cpu;
 use super::plan::Plan;
 use super::table::Table;
+use crate::{client, combine};
 use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind};
 
 /// The most bytes of a vector register.
@@ -83,13 +84,51 @@ impl Cpu<'_> {
     /// A move of `N` bytes, which are all of a register: what copies are made of.
     #[inline]
     fn whole<const N: usize>(&mut self, number: usize, stores: bool, at: usize, clears: bool) -> Result<(), Stop> {
+        if self.is_plain(at, N)
+            && let Some(done) = self.plain(number, N, stores, at, clears)
+        {
+            return done;
+        }
         let mut data = [0; N];
         if stores {
-            self.context.vector(number, &mut data).ok_or(Stop::Unknown)?;
+            self.context.whole(number, &mut data).ok_or(Stop::Unknown)?;
+            if combine::append(self.state, at, &data) {
+                self.touched = true;
+                return Ok(());
+            }
             return self.store(at, &data);
         }
-        self.load(at, &mut data)?;
-        self.context.set_vector(number, &data, clears).ok_or(Stop::Unknown)
+        if combine::take(self.state, at, &mut data) {
+            self.touched = true;
+        } else {
+            self.load(at, &mut data)?;
+        }
+        self.context.set_whole(number, &data, clears).ok_or(Stop::Unknown)
+    }
+
+    /// A move of `bytes` bytes to or from the program's own memory, without a copy between. `None`
+    /// if it is to be done in the general way.
+    #[inline(always)]
+    fn plain(
+        &mut self,
+        number: usize,
+        bytes: usize,
+        stores: bool,
+        at: usize,
+        clears: bool,
+    ) -> Option<Result<(), Stop>> {
+        let both = bytes == 32;
+        let done = if stores {
+            let places = self.context.places(number, bytes)?;
+            self.stored(at, bytes);
+            // SAFETY: the places are those of the saved state.
+            unsafe { client::store_halves(at, places, both) }
+        } else {
+            let places = self.context.places_to_set(number, bytes, clears)?;
+            // SAFETY: as above.
+            unsafe { client::load_halves(at, places, both) }
+        };
+        Some(if done { Ok(()) } else { Err(Stop::Memory) })
     }
 
     /// A move of the elements that a mask register names, between a vector register and `bytes`
