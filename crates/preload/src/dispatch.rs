@@ -16,6 +16,7 @@ use crate::process::Code;
 use crate::real::raw;
 use crate::slots::{self, Kind};
 use crate::{client, clock, maps, process, signals, state, syscalls, tell, trap};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -112,8 +113,13 @@ fn serve(context: &mut libc::ucontext_t) {
         .map(|register| registers[register as usize] as usize);
     let mask = (&raw mut context.uc_sigmask).cast::<u64>();
     // SAFETY: the kernel's set has eight bytes; the rest is the program's promise.
-    let done =
-        unsafe { of_the_thread(number, arguments, &mut *mask).unwrap_or_else(|| of_the_card(number, arguments)) };
+    let done = unsafe {
+        if is_borrowed() {
+            of_a_borrower(number, arguments, &mut *mask)
+        } else {
+            of_the_thread(number, arguments, &mut *mask).unwrap_or_else(|| of_the_card(number, arguments))
+        }
+    };
     match done {
         Done::Result(result) => context.uc_mcontext.gregs[libc::REG_RAX as usize] = result as i64,
         Done::Again(kind) => again(&mut context.uc_mcontext.gregs, kind),
@@ -163,10 +169,48 @@ unsafe fn of_the_thread(number: i64, arguments: [usize; 6], mask: &mut u64) -> O
             again
         }
         libc::SYS_fork => Some(Done::Again(Kind::Fork)),
+        libc::SYS_vfork => Some(Done::Again(Kind::Vfork)),
         libc::SYS_clone => Some(Done::Again(forks(a as u64))),
         libc::SYS_clone3 => Some(Done::Again(client::load_word(a, 8).map_or(Kind::Plain, forks))),
         _ => None,
     }
+}
+
+thread_local! {
+    /// The process that has borrowed this thread's memory, by its number (`vfork`).
+    static BORROWER: Cell<isize> = const { Cell::new(0) };
+}
+
+fn process_id() -> isize {
+    // SAFETY: no preconditions.
+    unsafe { raw(libc::SYS_getpid, [0; 6]) }
+}
+
+/// Whether it is such a process that is here: its parent's thread waits until it is gone.
+fn is_borrowed() -> bool {
+    let borrower = BORROWER.get();
+    if borrower != 0 && borrower != process_id() {
+        BORROWER.set(0);
+    }
+    BORROWER.get() != 0
+}
+
+/// Calls of a process that has its parent's memory, until it executes a program: that is looked at,
+/// and nothing is done that its parent would find.
+unsafe fn of_a_borrower(number: i64, arguments: [usize; 6], mask: &mut u64) -> Done {
+    let [a, b, c, d, ..] = arguments;
+    let done = match number {
+        libc::SYS_rt_sigprocmask => block(a as i32, b, c, d, mask),
+        // Its own handlers have to stay for its calls; another program has none of them.
+        libc::SYS_rt_sigaction if b != 0 && signals::is_ours(a as i32) => {
+            // SAFETY: the program's promise.
+            unsafe { syscalls::action_of_any(a as i32, 0, c, d) }
+        }
+        // SAFETY: as above.
+        libc::SYS_execve | libc::SYS_execveat => return unsafe { of_the_card(number, arguments) },
+        _ => None,
+    };
+    done.map_or(Done::Again(Kind::Plain), Done::Result)
 }
 
 /// Tells of a thread that the program makes by itself. Whether a process is made.
@@ -179,7 +223,11 @@ fn forks(flags: u64) -> Kind {
              an instruction syscall finds none",
         );
     }
-    if shares { Kind::Plain } else { Kind::Fork }
+    match (shares, flags & libc::CLONE_VFORK as u64 != 0) {
+        (false, _) => Kind::Fork,
+        (true, true) => Kind::Vfork,
+        (true, false) => Kind::Plain,
+    }
 }
 
 /// The C library's thread pointer goes, and nothing of this library works without it.
@@ -219,8 +267,12 @@ fn block(how: i32, new: usize, old: usize, bytes: usize, mask: &mut u64) -> Opti
 /// A process that the program has forked by itself goes on behind its call: its parent's card is
 /// not its.
 pub(crate) fn in_child(slot_end: usize) -> Option<usize> {
-    let back = slots::back_of_child(slot_end)?;
-    state::forget();
+    let (back, kind) = slots::back_of_child(slot_end)?;
+    if kind == Kind::Vfork {
+        BORROWER.set(process_id());
+    } else {
+        state::forget();
+    }
     enable();
     Some(back)
 }

@@ -2,15 +2,15 @@
 //!
 //! The instruction `syscall` overwrites rcx and r11 only, and the first is then to hold where the
 //! program goes on. So each place in the program that makes system calls has a slot of its own
-//! here: the call, and a jump to where the program goes on, which stands in a table. A second kind
-//! is for calls that make a process: its child traps before it goes on ([`back_of_child`]).
+//! here: the call, and a jump to where the program goes on, which stands in a table. Two other kinds
+//! are for calls that make a process: its child traps before it goes on ([`back_of_child`]).
 
 use std::arch::global_asm;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Slots of each kind. A program has one for each of its instructions that makes system calls.
 const COUNT: usize = 2048;
-/// Bytes of a slot, by kind.
+/// Bytes of a slot, and of one whose child traps.
 const PLAIN: usize = 16;
 const FORK: usize = 32;
 /// Bytes from a slot's start to the instruction at which a child traps.
@@ -28,6 +28,8 @@ global_asm!(
     ".hidden tilework_slots",
     ".globl tilework_fork_slots",
     ".hidden tilework_fork_slots",
+    ".globl tilework_vfork_slots",
+    ".hidden tilework_vfork_slots",
     "tilework_slots:",
     ".set tilework_slot, 0",
     ".rept {count}",
@@ -37,8 +39,7 @@ global_asm!(
     ".p2align 4",
     ".set tilework_slot, tilework_slot + 8",
     ".endr",
-    ".p2align 5",
-    "tilework_fork_slots:",
+    ".macro tilework_trapping_slots",
     ".set tilework_slot, 0",
     ".rept {count}",
     "syscall",
@@ -52,6 +53,12 @@ global_asm!(
     ".p2align 5",
     ".set tilework_slot, tilework_slot + 8",
     ".endr",
+    ".endm",
+    ".p2align 5",
+    "tilework_fork_slots:",
+    "tilework_trapping_slots",
+    "tilework_vfork_slots:",
+    "tilework_trapping_slots",
     ".popsection",
     count = const COUNT,
     back = sym BACK,
@@ -61,6 +68,7 @@ global_asm!(
 unsafe extern "C" {
     static tilework_slots: u8;
     static tilework_fork_slots: u8;
+    static tilework_vfork_slots: u8;
 }
 
 /// Which kind of slot a call needs.
@@ -70,6 +78,17 @@ pub(crate) enum Kind {
     Plain,
     /// It makes a process of its own.
     Fork,
+    /// It makes a process that has the memory of this one, which waits for it.
+    Vfork,
+}
+
+/// Where the slots of a kind begin.
+fn start(kind: Kind) -> usize {
+    match kind {
+        Kind::Plain => (&raw const tilework_slots).addr(),
+        Kind::Fork => (&raw const tilework_fork_slots).addr(),
+        Kind::Vfork => (&raw const tilework_vfork_slots).addr(),
+    }
 }
 
 /// The slot for a call after which the program goes on at `back`. `None` if all are taken.
@@ -79,14 +98,14 @@ pub(crate) fn slot(back: usize, kind: Kind) -> Option<usize> {
         let found = BACK[at].compare_exchange(0, back, Ordering::AcqRel, Ordering::Acquire);
         found.is_ok() || found == Err(back)
     })?;
-    Some(match kind {
-        Kind::Plain => (&raw const tilework_slots).addr() + at * PLAIN,
-        Kind::Fork => (&raw const tilework_fork_slots).addr() + at * FORK,
-    })
+    Some(start(kind) + at * if kind == Kind::Plain { PLAIN } else { FORK })
 }
 
-/// Where a child goes on that has trapped at `rip` in a slot.
-pub(crate) fn back_of_child(rip: usize) -> Option<usize> {
-    let within = rip.wrapping_sub((&raw const tilework_fork_slots).addr());
-    (within < COUNT * FORK && within % FORK == TRAP).then(|| BACK[within / FORK].load(Ordering::Acquire))
+/// Where a child goes on that has trapped at `rip` in a slot, and the kind of that.
+pub(crate) fn back_of_child(rip: usize) -> Option<(usize, Kind)> {
+    [Kind::Fork, Kind::Vfork].into_iter().find_map(|kind| {
+        let within = rip.wrapping_sub(start(kind));
+        let is_trap = within < COUNT * FORK && within % FORK == TRAP;
+        is_trap.then(|| (BACK[within / FORK].load(Ordering::Acquire), kind))
+    })
 }

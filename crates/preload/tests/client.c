@@ -682,6 +682,7 @@ static void starts(char *program, char *const environment[]) {
     }
 }
 
+void borrows(volatile uint8_t *at, char *program, char **environment); // borrows.c
 void looks(volatile uint8_t *at, int only_values); // looks.c
 
 int main(int count, char **words, char **environment) {
@@ -706,6 +707,7 @@ int main(int count, char **words, char **environment) {
     if (!strcmp(what, "strings")) strings(at);
     if (!strcmp(what, "between")) between_accesses(at);
     if (!strcmp(what, "driver")) driver(at);
+    if (!strcmp(what, "borrows")) borrows(at, words[2], environment);
     if (!strcmp(what, "looks")) looks(at, count > 2);
     if (!strcmp(what, "two")) two_cards(at);
     if (!strcmp(what, "pins")) pins();

@@ -52,7 +52,8 @@ fn start(program: &Path, root: &Path) -> Command {
 /// Makes the client and the files of two cards in `folder`. `None` without a compiler, which is
 /// told.
 fn make(folder: &Path) -> Option<(PathBuf, PathBuf)> {
-    let sources = ["client.c", "looks.c"].map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name));
+    let sources =
+        ["client.c", "looks.c", "borrows.c"].map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name));
     let program = folder.join("client");
     let compiled =
         Command::new("cc").args(["-O1", "-pthread", "-mmovbe", "-mavx2", "-o"]).arg(&program).args(sources).output();
@@ -250,6 +251,24 @@ fn a_program_that_finds_no_card_is_told_however_it_is_started() {
             }
         }
     }
+}
+
+#[test]
+fn a_child_that_borrows_its_parents_memory_is_told_of_what_it_executes() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((program, root)) = make(folder.path()) else { return };
+    let (source, other) = (folder.path().join("other.c"), folder.path().join("other"));
+    std::fs::write(&source, "int main(void) { return 7; }").unwrap();
+    let made = Command::new("cc").arg("-static").arg("-o").arg(&other).arg(&source).output().unwrap();
+    if !made.status.success() {
+        println!("left out: cc -static: {}", String::from_utf8_lossy(&made.stderr));
+        return;
+    }
+    let output = start(&program, &root).arg("borrows").arg(&other).output().unwrap();
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.ends_with("well\n"), "{}\n{said}\n{errors}", output.status);
+    let why = "is statically linked, and the card's library cannot be loaded into it: it finds no card\n";
+    assert_eq!(errors, format!("tilework: {} {why}", other.display()));
 }
 
 #[test]
