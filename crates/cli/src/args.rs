@@ -163,8 +163,8 @@ pub enum CardClock {
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 The program finds /dev/tenstorrent/0 and the card in /sys, and reads and writes BARs, as with the kernel driver. It must
-be dynamically linked. A fault on the chip ends it with a report and exit code 101; otherwise its exit code is the
-command's. docs/card.md says what is served and what is not.
+be dynamically linked, or it is refused with exit code 103. A fault on the chip ends it with a report and exit code 101,
+a deadlock with 102; otherwise its exit code is the command's. docs/card.md says what is served and what is not.
 
 Examples:
   tilework card --board p150 -- tt-smi -s

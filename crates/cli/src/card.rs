@@ -36,14 +36,30 @@ impl Card for Asked {
     fn reset(&mut self) {}
 }
 
+/// The exit code of a program into which the library cannot be loaded: no other end has it.
+const UNSERVED: u8 = 103;
+
+/// How the command has ended.
+enum Ended {
+    /// As its program has.
+    AsProgram(ExitStatus),
+    /// Its program finds no card, and was not started.
+    Unserved(Failure),
+}
+
 /// Runs the program and ends as it does.
 pub fn run(args: &CardArgs) -> ExitCode {
+    let told = |failure| {
+        let subject = Subject { kind: "card", command: "card", form: ReportForm::Text };
+        answer::finish(subject, Err(failure))
+    };
     match start(args) {
-        Ok(status) => exit_code(status),
-        Err(failure) => {
-            let subject = Subject { kind: "card", command: "card", form: ReportForm::Text };
-            answer::finish(subject, Err(failure))
+        Ok(Ended::AsProgram(status)) => exit_code(status),
+        Ok(Ended::Unserved(why)) => {
+            told(why);
+            ExitCode::from(UNSERVED)
         }
+        Err(failure) => told(failure),
     }
 }
 
@@ -61,7 +77,7 @@ fn exit_code(status: ExitStatus) -> ExitCode {
     code_of(status).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-fn start(args: &CardArgs) -> Outcome<ExitStatus> {
+fn start(args: &CardArgs) -> Outcome<Ended> {
     let Some(library) = tilework_card::preload() else {
         return Err(Failure::usage(
             "this command has no card for programs: there is one on Linux on x86-64 with the GNU C library, in a \
@@ -79,8 +95,10 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
     let boards: Vec<_> =
         args.board.iter().map(|&board| String::from_utf8_lossy(&text_of(board)).into_owned()).collect();
     let [program, rest @ ..] = &args.command[..] else { return Err(Failure::usage("no program was named")) };
-    if let Some(path) = found(program) {
-        refuse_unserved(&path)?;
+    if let Some(path) = found(program)
+        && let Err(why) = refuse_unserved(&path)
+    {
+        return Ok(Ended::Unserved(why));
     }
     let failed = |error: std::io::Error| Failure::usage(format!("the folder of the card cannot be made: {error}"));
     let folder = tempfile::Builder::new().prefix("tilework-card-").tempdir().map_err(failed)?;
@@ -113,7 +131,7 @@ fn start(args: &CardArgs) -> Outcome<ExitStatus> {
     if let Some(keeper) = keeper {
         keeper.keep(&args.board, &args.command, code_of(ended))?;
     }
-    Ok(ended)
+    Ok(Ended::AsProgram(ended))
 }
 
 /// Removes the locks in shared memory that the library has given the program under the folder's

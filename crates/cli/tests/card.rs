@@ -1,6 +1,7 @@
 //! `tilework card`: how it starts programs and how it ends.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn card(words: &[&str]) -> Output {
@@ -58,13 +59,13 @@ fn programs_that_cannot_be_served_are_refused() {
     match Command::new("cc").arg("-static").arg("-o").arg(&program).arg(&source).output() {
         Ok(made) if made.status.success() => {
             let output = card(&["--", program.to_str().unwrap()]);
-            assert_eq!(output.status.code(), Some(2));
+            assert_eq!(output.status.code(), Some(103));
             assert!(text(&output.stderr).contains("statically linked"), "{}", text(&output.stderr));
             // So is a script of it; one that a served program starts runs on, and this is told.
             let script = folder.path().join("script");
             std::fs::write(&script, format!("#!{}\n", program.display())).unwrap();
             let output = card(&["--", script.to_str().unwrap()]);
-            assert_eq!(output.status.code(), Some(2));
+            assert_eq!(output.status.code(), Some(103));
             let why = format!("{}: is statically linked", program.display());
             assert!(text(&output.stderr).contains(&why), "{}", text(&output.stderr));
             let twice = format!("{0} && {0}", program.display());
@@ -111,4 +112,63 @@ fn what_was_moved_and_a_timeline_are_written_at_the_end() {
     assert!(counts["bar_reads"].as_u64() > Some(0), "{counts}");
     assert_eq!(counts["host_memory_bytes_read_by_card"], 0);
     assert!(trace.is_file());
+}
+
+/// Builds the program in Go, with C code or without. `None` if that is not possible, which is told.
+fn build_go(folder: &Path, with_c: bool) -> Option<PathBuf> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/card_go");
+    let program = folder.join(if with_c { "with-c" } else { "without-c" });
+    let files = if with_c { &["card.go", "cgo.go"][..] } else { &["card.go"] };
+    let made = Command::new("go")
+        .args(["build", "-o"])
+        .arg(&program)
+        .args(files.iter().map(|file| sources.join(file)))
+        .env("CGO_ENABLED", if with_c { "1" } else { "0" })
+        .env("GO111MODULE", "off")
+        .env("GOFLAGS", "")
+        .env("GOCACHE", folder.join("cache"))
+        .current_dir(folder)
+        .output();
+    match made {
+        Ok(output) if output.status.success() => Some(program),
+        Ok(output) => {
+            println!("left out: go build: {}", text(&output.stderr));
+            None
+        }
+        Err(error) => {
+            println!("left out: go does not start: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn programs_in_go_are_served_or_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(without) = build_go(folder.path(), false) else { return };
+    let without = without.to_str().unwrap();
+    let no_library = "is statically linked, and the card's library cannot be loaded into it";
+    // Alone, it is not started.
+    let output = card(&["--board", "p100", "--", without]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(103), String::new()));
+    assert!(text(&output.stderr).contains(no_library), "{}", text(&output.stderr));
+    let Some(with) = build_go(folder.path(), true) else { return };
+    let with = with.to_str().unwrap();
+    // The runtime's own handler of the signal of a trap is there behind each.
+    let broken = "runtime error: invalid memory address or nil pointer dereference\n";
+    let output = card(&["--board", "p100", "--", with]);
+    let said = format!("all words are back\n{broken}");
+    assert_eq!((output.status.code(), text(&output.stdout), text(&output.stderr)), (Some(0), said, String::new()));
+    // Started by the other, it finds no card, as does what gets no variables, and both are told.
+    let output = card(&["--board", "p100", "--", with, "start", without]);
+    let said = format!("call 257 ends with no such file or directory\nchild: exit status 3\n{broken}");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), said.clone()));
+    assert_eq!(text(&output.stderr), format!("tilework: {without} {no_library}: it finds no card\n"));
+    let output = card(&["--board", "p100", "--", with, "start", with, "alone"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), said));
+    let why = "is started without the card's library in the variable LD_PRELOAD: it finds no card\n";
+    assert_eq!(text(&output.stderr), format!("tilework: {with} {why}"));
+    let output = card(&["--board", "p100", "--", with, "start", with]);
+    let said = format!("all words are back\n{broken}child: <nil>\n{broken}");
+    assert_eq!((output.status.code(), text(&output.stdout), text(&output.stderr)), (Some(0), said, String::new()));
 }
