@@ -42,7 +42,10 @@ impl Coprocessor {
             Unit::Scalar => insn::ScalarOp::decode(word).map(|insn| self.issue_scalar(at, insn, outside)),
             Unit::Mover => insn::MoverOp::decode(word).map(|insn::MoverOp::Xmov(_)| self.issue_mover(at)),
             Unit::Matrix => insn::MatrixOp::decode(word).map(|insn| self.issue_matrix(at, insn)),
-            Unit::Vector => insn::VectorOp::decode(word).map(|insn| self.issue_vector(at, insn)),
+            Unit::Vector => {
+                let looked = self.vector.look(word, at.now, &self.config);
+                looked.map(|looked| self.issue_vector(at, &looked))
+            }
             Unit::Packer => insn::PackerOp::decode(word).map(|insn| match insn {
                 insn::PackerOp::Pacr(insn) => self.issue_pack(at, insn, outside),
                 insn::PackerOp::PacrSetreg(insn) => self.issue_set_register(at, insn, outside),
@@ -160,8 +163,7 @@ impl Coprocessor {
         Ok(self.passed(at, timing::TENSIX_PACK))
     }
 
-    fn issue_vector(&mut self, at: Attempt, insn: insn::VectorOp) -> Result<Issue, Hold> {
-        let looked = self.vector.look(insn, at.now, &self.config);
+    fn issue_vector(&mut self, at: Attempt, looked: &vector::Looked) -> Result<Issue, Hold> {
         let free = self.units.vector.max(looked.accepts);
         if free > at.now {
             return Ok(Issue::NotBefore(free));
@@ -173,7 +175,7 @@ impl Coprocessor {
         let rwc = &mut matrix.rwcs[at.thread];
         let mut on = vector::Operands { config, thread: at.thread, dst, rwc, now: at.now };
         let latency = vector.issue(&mut on, looked).map_err(|refusal| at.refused(refusal))?;
-        if let insn::VectorOp::Sfploadmacro(_) = insn {
+        if insn::Sfploadmacro::is(at.word) {
             self.macro_origin = *self.origin(at);
         }
         self.units.vector = at.now + 1;

@@ -51,12 +51,35 @@ pub(super) struct Hazards {
 }
 
 /// The registers that an instruction reads.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Debug)]
 struct Reads {
     /// Those that the logic believes it to read.
     seen: u8,
     /// Those that it reads in its first cycle.
     real: u8,
+}
+
+/// What an instruction is for the logic.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effects {
+    reads: Reads,
+    /// The registers that an instruction of the MAD sub-unit writes.
+    written: u8,
+    is_mad: bool,
+    is_two_cycles: bool,
+    is_nop: bool,
+}
+
+impl Effects {
+    pub(super) fn of(insn: VectorOp, r: Regs) -> Self {
+        Self {
+            reads: reads(insn, r),
+            written: if is_indirect(insn, INDIRECT_VD) { ALL } else { bit(r.d) },
+            is_mad: is_mad(insn),
+            is_two_cycles: is_two_cycles(insn),
+            is_nop: matches!(insn, VectorOp::Sfpnop(_)),
+        }
+    }
 }
 
 impl Hazards {
@@ -65,26 +88,20 @@ impl Hazards {
         self.bugs = bugs;
     }
 
-    /// What an instruction reads, with all of it seen if the logic has no bugs.
-    fn reads(&self, insn: VectorOp, r: Regs) -> Reads {
-        let reads = reads(insn, r);
-        let seen = if self.bugs.has(Bug::VectorStalls) { reads.seen } else { reads.real };
-        Reads { seen, ..reads }
-    }
-
     /// When the unit takes the instruction that stands before it in cycle `now`, and whether that
     /// instruction reads too early then what the logic does not see.
     #[inline]
-    pub(super) fn look(&self, insn: VectorOp, r: Regs, now: Cycle, config: &Config) -> (Cycle, bool) {
-        let is_nop = || matches!(insn, VectorOp::Sfpnop(_));
-        let waits = self.only_nop == now && now != 0 && !is_nop();
+    pub(super) fn look(&self, of: &Effects, now: Cycle, config: &Config) -> (Cycle, bool) {
+        let waits = self.only_nop == now && now != 0 && !of.is_nop;
         if !self.is_after_mad(now) {
             return (now + Cycle::from(waits), false);
         }
-        let reads = self.reads(insn, r);
-        let seen = if stalls(config) { reads.seen } else { 0 };
+        let Reads { seen, real } = of.reads;
+        // Without bugs the logic sees all of it.
+        let seen = if self.bugs.has(Bug::VectorStalls) { seen } else { real };
+        let seen = if stalls(config) { seen } else { 0 };
         let stalls = seen & self.written != 0;
-        (now + Cycle::from(stalls || waits), reads.real & !seen & self.written != 0)
+        (now + Cycle::from(stalls || waits), real & !seen & self.written != 0)
     }
 
     /// What register `r` held when an instruction that reads it too early looked at it; `None`: as
@@ -95,23 +112,25 @@ impl Hazards {
 
     /// An instruction is about to issue that changes the register which is now `old`.
     #[inline]
-    pub(super) fn keep(&mut self, insn: VectorOp, old: &LReg) {
-        if is_mad(insn) {
+    pub(super) fn keep(&mut self, of: &Effects, old: &LReg) {
+        if of.is_mad {
             self.before = *old;
         }
     }
 
     /// The instruction has issued in cycle `now`.
-    pub(super) fn issued(&mut self, insn: VectorOp, r: Regs, now: Cycle) {
-        if is_mad(insn) {
-            self.written = if is_indirect(insn, INDIRECT_VD) { ALL } else { bit(r.d) };
+    #[inline]
+    pub(super) fn issued(&mut self, of: &Effects, now: Cycle) {
+        if of.is_mad {
+            self.written = of.written;
             self.written_after = now + 1;
         }
-        if is_two_cycles(insn) {
+        if of.is_two_cycles {
             self.only_nop = now + 1;
         }
     }
 
+    #[inline]
     fn is_after_mad(&self, now: Cycle) -> bool {
         self.written != 0 && self.written_after == now
     }

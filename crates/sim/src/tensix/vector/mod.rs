@@ -17,6 +17,7 @@ mod float;
 mod fma;
 mod hazard;
 mod integer;
+mod known;
 mod load_macro;
 mod load_store;
 mod lut;
@@ -34,6 +35,7 @@ use super::counters::Rwc;
 use super::dst::Dst;
 use crate::{Bugs, Cycle, FaultClass};
 use hazard::Hazards;
+use known::{Kept, Known};
 use load_macro::Macros;
 use regs::Regs;
 use tilework_abi::tensix::insn::VectorOp;
@@ -80,6 +82,7 @@ pub(super) struct Vector {
     sp: [u32; 3],
     hazards: Hazards,
     macros: Macros,
+    known: Kept,
     bugs: Bugs,
 }
 
@@ -104,6 +107,7 @@ impl Default for Vector {
             sp: [0; 3],
             hazards: Hazards::default(),
             macros: Macros::default(),
+            known: Kept::default(),
             bugs: Bugs::AS_CHIP,
         }
     }
@@ -127,8 +131,7 @@ pub(super) struct Operands<'a> {
 
 /// An instruction that stands before the unit, as it is in one cycle.
 pub(super) struct Looked {
-    insn: VectorOp,
-    regs: Regs,
+    known: Known,
     /// When the unit takes it.
     pub(super) accepts: Cycle,
     /// It reads too early what the stalling logic does not see.
@@ -177,19 +180,21 @@ impl Vector {
         self.enabled() != 0
     }
 
-    /// Looks at `insn`, which stands before the unit in cycle `now`.
+    /// Looks at an instruction that stands before the unit in cycle `now`; `None`: it is none of
+    /// the unit's.
     #[inline]
-    pub(super) fn look(&self, insn: VectorOp, now: Cycle, config: &Config) -> Looked {
-        let regs = Regs::of(insn);
-        let (accepts, too_early) = self.hazards.look(insn, regs, now, config);
-        Looked { insn, regs, accepts, too_early }
+    pub(super) fn look(&mut self, word: u32, now: Cycle, config: &Config) -> Option<Looked> {
+        let known = *self.known.get(word)?;
+        let (accepts, too_early) = self.hazards.look(&known.effects, now, config);
+        Some(Looked { known, accepts, too_early })
     }
 
     /// Executes an instruction that the unit accepts in this cycle. Returns for how many cycles it
     /// is in the pipeline.
-    pub(super) fn issue(&mut self, on: &mut Operands<'_>, looked: Looked) -> Result<Cycle, Refusal> {
+    pub(super) fn issue(&mut self, on: &mut Operands<'_>, looked: &Looked) -> Result<Cycle, Refusal> {
         let now = on.now;
-        let Looked { insn, regs, too_early, .. } = looked;
+        let &Looked { known: Known { insn, ref effects, .. }, too_early, .. } = looked;
+        let (regs, latency) = (looked.known.regs(), looked.known.latency());
         let enabled = if self.macros.is_quiet(now) {
             self.enabled()
         } else {
@@ -219,9 +224,8 @@ impl Vector {
             hazard::refuse()?;
         }
         if regs.d < WRITABLE {
-            self.hazards.keep(insn, &self.lregs[regs.d]);
+            self.hazards.keep(effects, &self.lregs[regs.d]);
         }
-        let latency = regs::latency(insn);
         self.macros.set_arrival(now + latency);
         let lanes = Lanes { all, enabled: enabled & all };
         match insn {
@@ -233,7 +237,7 @@ impl Vector {
             VectorOp::Sfpswap(insn) if too_early => self.swap_early(insn, regs, lanes)?,
             _ => self.run(insn, regs, lanes)?,
         }
-        self.hazards.issued(insn, regs, now);
+        self.hazards.issued(effects, now);
         Ok(latency)
     }
 

@@ -38,10 +38,10 @@ impl Bench {
             if v.next_scheduled(on.now - 1) == on.now {
                 v.step_scheduled(&mut on)?;
             }
-            let looked = v.look(insn, on.now, on.config);
+            let looked = v.look(insn.word(), on.now, on.config).expect("an instruction of the unit");
             if looked.accepts <= on.now {
                 executed.count(insn::Insn::decode(word));
-                return v.issue(&mut on, looked).map(drop);
+                return v.issue(&mut on, &looked).map(drop);
             }
         }
     }
