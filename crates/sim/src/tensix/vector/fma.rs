@@ -6,7 +6,7 @@
 //! even. A product that overflows by itself is infinite, one that underflows is zero. Every NaN is
 //! 0x7FC00000.
 
-use super::{LANES, LReg, SIGN};
+use super::{LANES, LReg, ONE, SIGN};
 use multiversion::multiversion;
 
 const NAN: u32 = 0x7FC0_0000;
@@ -30,25 +30,32 @@ pub(super) fn fma_lanes(a: &LReg, b: &LReg, c: &LReg) -> LReg {
 
 /// The same with signs of `a` and of `c` changed where these have bits.
 pub(super) fn fma_signed((a, sign_a): (&LReg, u32), b: &LReg, (c, sign_c): (&LReg, u32)) -> LReg {
-    let mut out = [0; LANES];
-    if common_lanes((a, sign_a), b, (c, sign_c), &mut out) {
-        for lane in 0..LANES {
+    let (mut out, mut rare) = ([0; LANES], [0; LANES]);
+    if common_lanes((a, sign_a), b, (c, sign_c), &mut out, &mut rare) {
+        for lane in (0..LANES).filter(|&lane| rare[lane] != 0) {
             out[lane] = fma(a[lane] ^ sign_a, b[lane], c[lane] ^ sign_c);
         }
     }
     out
 }
 
-/// `a * b + c` in the common case; `true`: some lanes are others, and their values mean nothing.
+/// `a * b + c` in the common case; `true`: some lanes are others, which `rare` says, and their
+/// values mean nothing.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
-fn common_lanes((a, sign_a): (&LReg, u32), b: &LReg, (c, sign_c): (&LReg, u32), out: &mut LReg) -> bool {
-    let mut rare = 0;
+fn common_lanes(
+    (a, sign_a): (&LReg, u32),
+    b: &LReg,
+    (c, sign_c): (&LReg, u32),
+    out: &mut LReg,
+    rare: &mut LReg,
+) -> bool {
+    let mut any = 0;
     for lane in 0..LANES {
         let (value, is_rare) = common(a[lane] ^ sign_a, b[lane], c[lane] ^ sign_c);
-        out[lane] = value;
-        rare |= u32::from(is_rare);
+        (out[lane], rare[lane]) = (value, u32::from(is_rare));
+        any |= rare[lane];
     }
-    rare != 0
+    any != 0
 }
 
 #[inline(always)]
@@ -88,26 +95,60 @@ fn sum(p: u32, p_exponent: i32, p_sign: u32, c: u32) -> (u32, i32, u32) {
     (if p_sign == z_sign { big + small } else { big - small }, e, sign)
 }
 
+/// As [`product`] of normal numbers, in lanes of 32 bits: the lower half of the product is exact,
+/// and a product of f32 says which upper half belongs to it.
+#[inline(always)]
+fn product_of_normal(a: u32, b: u32) -> u32 {
+    let (one_a, one_b) = (f32::from_bits(a & MANTISSA | ONE), f32::from_bits(b & MANTISSA | ONE));
+    let low = (a & MANTISSA | HIDDEN).wrapping_mul(b & MANTISSA | HIDDEN);
+    // Between 1 and 4, as the 27 or 28 bits of the result: at most eight too large or too small.
+    let near = (one_a * one_b).to_bits();
+    let near = (near & MANTISSA | HIDDEN) << (((near >> 23) - 124) & 7);
+    // The twelve bits above those that are cut off are known; so are the others by being near.
+    let known = low >> 20;
+    let above = (near - known + 0x800) & !0xFFF;
+    above + known | u32::from(low & 0xF_FFFF != 0)
+}
+
+/// [`shift_sticky`] of less than 31 bits, by anything that is not negative.
+#[inline(always)]
+fn shift_small(x: u32, by: i32) -> u32 {
+    let by = by.min(31).cast_unsigned() & 31;
+    let shifted = x >> by;
+    shifted | u32::from((shifted != 0) & (shifted << by != x))
+}
+
+/// `x` with this sign, as an integer.
+#[inline(always)]
+fn with_sign(x: u32, sign: u32) -> i32 {
+    let mask = sign.cast_signed() >> 31;
+    (x.cast_signed() ^ mask) - mask
+}
+
 /// `a * b + c` if it is neither near the limits of the exponent nor special; true: it is, and the
 /// value means nothing. Without branches, for the compiler to vectorise.
 #[inline(always)]
 fn common(a: u32, b: u32, c: u32) -> (u32, bool) {
-    let p_sign = (a ^ b) & SIGN;
-    let p = product(a, b);
-    let p_exponent = exponent(a) + exponent(b) - 127;
-    let special = (exponent(a).max(exponent(b)).max(exponent(c)) == 255) | (p_exponent >= 255);
-    let no_product = (p == 0) | (p_exponent < 0);
-    let (magnitude, e, sign) = sum(p, p_exponent, p_sign, c);
+    let (a_exponent, b_exponent, c_exponent) = (exponent(a), exponent(b), exponent(c));
+    let p_exponent = a_exponent + b_exponent - 127;
+    let special = (a_exponent.max(b_exponent).max(c_exponent) == 255) | (p_exponent >= 255);
+    let no_product = (a_exponent == 0) | (b_exponent == 0) | (p_exponent < 0);
+    let no_addend = c_exponent == 0;
+    let z = if no_addend { 0 } else { (c & MANTISSA | HIDDEN) << 3 };
+    let e = p_exponent.max(c_exponent);
+    let p = with_sign(shift_small(product_of_normal(a, b), e - p_exponent), a ^ b);
+    let total = p + with_sign(shift_small(z, e - c_exponent), c);
     // The conversion rounds to nearest even as wanted, and the last bit is sticky.
-    let rounded = (magnitude.cast_signed() as f32).to_bits();
-    let result_exponent = exponent(rounded) - 127 - (SUM_BITS - 1) + e;
+    let rounded = (total as f32).to_bits();
+    let raised = e - 127 - (SUM_BITS - 1);
+    let result_exponent = exponent(rounded) + raised;
     let near_limit = !(2..254).contains(&result_exponent);
-    let zeros = p_sign & c & SIGN;
-    let result = sign | result_exponent.cast_unsigned() << 23 | rounded & MANTISSA;
-    let result = if magnitude == 0 { zeros } else { result };
-    let addend = if mantissa(c) == 0 { zeros } else { c };
+    let zeros = (a ^ b) & c & SIGN;
+    let result = rounded.wrapping_add(raised.cast_unsigned() << 23);
+    let result = if total == 0 { zeros } else { result };
+    let addend = if no_addend { zeros } else { c };
     let result = if no_product { addend } else { result };
-    (result, special | near_limit & (magnitude != 0) & !no_product)
+    (result, special | near_limit & (total != 0) & !no_product)
 }
 
 /// `a * b + c`.
