@@ -402,7 +402,7 @@ impl Card {
     /// Lets cycles pass.
     #[inline]
     pub fn clock(&mut self, cycles: u32) {
-        if !self.alive() {
+        if self.host.clock_quickly(cycles.into()) || !self.alive() {
             return;
         }
         let result = self.host.clock(cycles.into());

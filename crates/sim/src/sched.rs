@@ -239,13 +239,22 @@ impl<N: Worked> Scheduler<N> {
         }
     }
 
+    /// Lets time pass up to `stop` if it is known that nothing happens before.
+    #[inline]
+    pub(crate) fn passes(&mut self, stop: Cycle) -> bool {
+        let passes = self.next >= stop && self.next != NEVER;
+        if passes {
+            self.now = self.now.max(stop);
+        }
+        passes
+    }
+
     /// Simulates one window.
     ///
     /// # Errors
     /// A fault of a node. The clock does not move any more then.
     pub(crate) fn step(&mut self, nodes: &mut [N], until: Until) -> Result<Step, Fault> {
-        if self.next >= until.stop && self.next != NEVER {
-            self.now = self.now.max(until.stop);
+        if self.passes(until.stop) {
             return Ok(Step::Reached);
         }
         if self.active.is_empty() && self.out.earliest().is_none() && self.fault.is_none() {
