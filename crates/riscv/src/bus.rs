@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::{CodePage, CsrFile, Cycle};
+use crate::{CodePage, CsrFile, Cycle, Insn};
 
 /// Width of an access. The core only issues naturally aligned accesses.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -242,12 +242,14 @@ pub trait Bus {
     /// store queue has drained.
     fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32;
 
-    /// [`Bus::ttinsn`] of a core whose own FIFO has room, which holds it for no cycle.
+    /// [`Bus::ttinsn`] of a core whose own FIFO has room, which holds it for no cycle: of the first
+    /// of `insns`, at `pc`, and of those that follow it as long as they are pushes, too, there is
+    /// room and it is not cycle `limit`. Returns how many were pushed, one a cycle from `at` on.
     ///
     /// # Errors
     /// As [`Bus::quick_load`]; nothing has been done.
     #[inline(always)]
-    fn quick_ttinsn(&mut self, _at: Cycle, _pc: u32, _word: u32) -> Result<(), NotQuick> {
+    fn quick_ttinsns(&mut self, _at: Cycle, _limit: Cycle, _pc: u32, _insns: &[Insn]) -> Result<usize, NotQuick> {
         Err(NotQuick::Ask)
     }
 

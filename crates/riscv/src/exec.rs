@@ -315,9 +315,13 @@ impl Core {
                             if now >= limit {
                                 rare!()
                             }
-                            quick!(bus.quick_ttinsn(now, here!(), i));
+                            // Kernels push in rows: those that follow go with the first.
+                            let row = page.insns.get(index..).unwrap_or_default();
+                            let pushed = quick!(bus.quick_ttinsns(now, limit, here!(), row));
                             self.polls.note_effect();
-                            next!(0)
+                            index += pushed;
+                            now += pushed as Cycle * timing::ISSUE;
+                            continue;
                         }
                         Op::AmoSwap
                         | Op::AmoAdd

@@ -101,6 +101,7 @@ impl FrontEnd {
     }
 
     /// The thread's own core pushes an instruction. `false`: no room.
+    #[inline]
     pub(super) fn push(&mut self, word: u32, by: Issuer, at: Cycle) -> bool {
         if !self.has_room() {
             return false;

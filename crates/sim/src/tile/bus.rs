@@ -20,7 +20,9 @@ use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::{self as map, Processor};
-use tilework_riscv::{Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Load, NotQuick, Refuse, Store, Width};
+use tilework_riscv::{
+    Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Insn, Load, NotQuick, Op, Refuse, Store, Width,
+};
 
 // The largest local RAM.
 const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
@@ -290,7 +292,8 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
                 if width != Width::Word {
                     return Err(NotQuick::Ask);
                 }
-                self.quick_ttinsn(at, pc, value)?;
+                self.quick_pushes(at, pc, std::iter::once(value))?;
+                self.pushed(at, pc);
                 return Ok(Store { hold: 0, effect: Effect::Visible });
             }
             if at >= self.horizon {
@@ -398,6 +401,18 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             let stored = Stored { addr, bytes: width.bytes() as u8, value: value & width.mask() };
             recorder.store(core, at, pc, stored);
         }
+    }
+
+    /// The core pushes words to its own FIFO, one a cycle; returns how many, at least one.
+    #[inline(always)]
+    fn quick_pushes(&mut self, at: Cycle, pc: u32, words: impl Iterator<Item = u32>) -> Result<usize, NotQuick> {
+        if self.shared.fabric.log.on {
+            return Err(NotQuick::Ask);
+        }
+        let by = Issuer { core: self.core, pc };
+        let pushed = self.shared.tensix.quick_pushes(by, words, at)?;
+        self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
+        Ok(pushed)
     }
 
     /// Records a push of an instruction that the code contains.
@@ -533,15 +548,15 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
     }
 
     #[inline(always)]
-    fn quick_ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<(), NotQuick> {
-        let by = Issuer { core: self.core, pc };
-        if self.shared.fabric.log.on {
-            return Err(NotQuick::Ask);
+    fn quick_ttinsns(&mut self, at: Cycle, limit: Cycle, pc: u32, insns: &[Insn]) -> Result<usize, NotQuick> {
+        // Who counts instructions is told each of them.
+        let most = if COUNTED { 1 } else { usize::try_from(limit - at).unwrap_or(usize::MAX) };
+        let row = insns.iter().take(most).take_while(|insn| insn.op == Op::Ttinsn);
+        let pushed = self.quick_pushes(at, pc, row.map(|insn| insn.imm.cast_unsigned()))?;
+        for i in 0..pushed {
+            self.pushed(at + i as Cycle, pc.wrapping_add(4 * i as u32));
         }
-        self.shared.tensix.quick_push(by, word, at)?;
-        self.pushed(at, pc);
-        self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
-        Ok(())
+        Ok(pushed)
     }
 
     fn ttinsn(&mut self, at: Cycle, pc: u32, word: u32) -> Result<u32, Refused> {

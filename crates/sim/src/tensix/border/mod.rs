@@ -16,6 +16,7 @@ pub(crate) use outside::{Hold, Outside};
 pub(super) use target::Client;
 
 use super::config::Refusal;
+use super::frontend::FrontEnd;
 use super::origin::{Issuer, Origin};
 use super::ttsync::Resource;
 use super::{GPRS, Tensix, coprocessor, reset, tdma};
@@ -268,31 +269,38 @@ impl Tensix {
         quick
     }
 
-    /// As [`Tensix::push`], if the core has a thread of its own and the word is an instruction for
-    /// its FIFO.
+    /// As [`Tensix::push`] of words that the core pushes in a row, one a cycle from cycle `at` on,
+    /// if it has a thread of its own and they are instructions for its FIFO: as many as there is
+    /// room for. Returns how many, at least one.
     ///
     /// # Errors
     /// [`NotQuick`]; nothing has been done.
     #[inline(never)]
-    pub(crate) fn quick_push(&mut self, by: Issuer, word: u32, at: Cycle) -> Result<(), NotQuick> {
-        match thread_of(by.core) {
-            Some(thread) => self.push_to_fifo(by, thread, word, at),
-            None => Err(NotQuick::Ask),
+    pub(crate) fn quick_pushes(
+        &mut self,
+        by: Issuer,
+        words: impl Iterator<Item = u32>,
+        at: Cycle,
+    ) -> Result<usize, NotQuick> {
+        let Some(thread) = thread_of(by.core) else { return Err(NotQuick::Ask) };
+        let front = &mut self.coprocessor.threads[thread].front;
+        let (mut pushed, mut why) = (0, NotQuick::Ask);
+        for word in words {
+            let by = Issuer { pc: by.pc.wrapping_add(4 * pushed as u32), ..by };
+            match push_to_fifo(front, by, word, at + pushed as Cycle) {
+                Ok(()) => pushed += 1,
+                Err(error) => {
+                    why = error;
+                    break;
+                }
+            }
         }
-    }
-
-    #[inline]
-    fn push_to_fifo(&mut self, by: Issuer, thread: usize, word: u32, at: Cycle) -> Result<(), NotQuick> {
-        let cop = &mut self.coprocessor;
-        let front = &mut cop.threads[thread].front;
-        if insn::Resourcedecl::is(word) || insn::row(word).is_none() {
-            return Err(NotQuick::Ask);
+        if pushed == 0 {
+            return Err(why);
         }
-        if !front.push(word, by, at) {
-            return Err(NotQuick::Full);
-        }
-        cop.schedule(thread, at + 1);
-        Ok(())
+        // The others follow the first one.
+        self.coprocessor.schedule(thread, at + 1);
+        Ok(pushed)
     }
 
     /// The core of Tensix thread `thread` pushes an instruction at cycle `at`. `false`: no room.
@@ -311,8 +319,11 @@ impl Tensix {
         at: Cycle,
     ) -> Result<bool, Refuse<Fault>> {
         let by = by.into();
-        match self.push_to_fifo(by, thread, word, at) {
-            Ok(()) => return Ok(true),
+        match push_to_fifo(&mut self.coprocessor.threads[thread].front, by, word, at) {
+            Ok(()) => {
+                self.coprocessor.schedule(thread, at + 1);
+                return Ok(true);
+            }
             Err(NotQuick::Full) => return Ok(false),
             Err(NotQuick::Ask | NotQuick::Sync) => {}
         }
@@ -338,6 +349,15 @@ fn instruction(by: Issuer, thread: usize, word: u32, at: Cycle) -> Result<Insn, 
     let what = format!("{word:#010x} pushed to Tensix thread T{thread} is no instruction");
     let read = "WormholeB0/TensixTile/TensixCoprocessor/README.md";
     Err(Refuse::Fault(Fault::new(FaultClass::UndefinedBehavior, what, read).at_cycle(at).at_core(by.core, by.pc)))
+}
+
+/// Pushes a word that is an instruction for the FIFO, if that has room.
+#[inline]
+fn push_to_fifo(front: &mut FrontEnd, by: Issuer, word: u32, at: Cycle) -> Result<(), NotQuick> {
+    if insn::Resourcedecl::is(word) || insn::row(word).is_none() {
+        return Err(NotQuick::Ask);
+    }
+    if front.push(word, by, at) { Ok(()) } else { Err(NotQuick::Full) }
 }
 
 /// The Tensix thread into which `core` pushes by `.ttinsn` or a store to `INSTRN_BUF_BASE` and what
