@@ -13,6 +13,7 @@
 //! busy with it decides when waits and later instructions continue. The mover's copies take effect
 //! when they are done, and instructions of the unpackers when their turn comes there.
 
+use super::agenda::{self, Agenda, Agent};
 use super::awaits::{Awaits, Changed};
 use super::border::{Hold, Outside};
 use super::config::Config;
@@ -41,12 +42,6 @@ use tilework_abi::tensix::insn::{self, Insn};
 pub(super) const GPRS: usize = 64;
 /// Threads.
 pub(super) const THREADS: usize = 3;
-/// The mover's place among the agents; the threads follow, then the unpackers.
-const MOVER: usize = 0;
-const FIRST_UNPACKER: usize = 1 + THREADS;
-/// The vector unit's place; it comes first in a cycle.
-const VECTOR: usize = FIRST_UNPACKER + UNPACKERS;
-const AGENTS: usize = VECTOR + 1;
 
 /// One thread.
 #[derive(Clone, Debug, Default)]
@@ -133,10 +128,8 @@ pub(super) struct Coprocessor {
     pub(super) pack_plans: pack::Plans,
     pub(super) mover: Mover,
     pub(super) unpackers: Unpackers,
-    /// The next cycle of each agent.
-    next: [Cycle; AGENTS],
-    /// The first of these.
-    first: Cycle,
+    /// Who acts next, and when.
+    pub(super) agenda: Agenda,
     /// The last step.
     last: Cycle,
     /// The documented bugs that it has.
@@ -173,8 +166,7 @@ impl Default for Coprocessor {
             pack_plans: pack::Plans::default(),
             mover: Mover::default(),
             unpackers: Unpackers::default(),
-            next: [NEVER; AGENTS],
-            first: NEVER,
+            agenda: Agenda::default(),
             last: 0,
             bugs: Bugs::AS_CHIP,
             held: 0,
@@ -194,18 +186,7 @@ impl Coprocessor {
     /// The next cycle in which something can happen.
     #[inline]
     pub(super) fn next(&self) -> Cycle {
-        self.first
-    }
-
-    #[inline]
-    fn set_next(&mut self, agent: usize, at: Cycle) {
-        let before = std::mem::replace(&mut self.next[agent], at);
-        if at <= self.first {
-            self.first = at;
-        } else if before == self.first {
-            let [a, b, c, d, e, f, g] = self.next;
-            self.first = a.min(b).min(c.min(d)).min(e.min(f).min(g));
-        }
+        self.agenda.next()
     }
 
     /// The cycle of the last step.
@@ -227,26 +208,19 @@ impl Coprocessor {
     }
 
     /// Thread `thread` must look again at cycle `at`.
+    #[inline]
     pub(super) fn schedule(&mut self, thread: usize, at: Cycle) {
-        self.set_next(1 + thread, at.min(self.next[1 + thread]));
+        self.agenda.ask(agenda::THREAD + thread, at);
     }
 
     /// The mover and its command queue must look again at cycle `at`.
     pub(super) fn schedule_mover(&mut self, at: Cycle) {
-        self.set_next(MOVER, at.min(self.next[MOVER]));
-    }
-
-    /// The vector unit's scheduled instructions are next due at cycle `at`.
-    pub(super) fn schedule_vector(&mut self, at: Cycle) {
-        if self.next[VECTOR] != at {
-            self.set_next(VECTOR, at);
-        }
+        self.agenda.ask(agenda::MOVER, at);
     }
 
     /// Unpacker `unit` must look again at cycle `at`.
     pub(super) fn schedule_unpacker(&mut self, unit: usize, at: Cycle) {
-        let agent = FIRST_UNPACKER + unit;
-        self.set_next(agent, at.min(self.next[agent]));
+        self.agenda.ask(agenda::UNPACKER + unit, at);
     }
 
     /// A core changed something at cycle `at` for which a wait gate or an unpacker may wait.
@@ -255,10 +229,10 @@ impl Coprocessor {
         self.notify_unpackers(at);
     }
 
-    /// Agent `agent` (threads count from 1) changed something at cycle `at`: those behind it see it
-    /// in that cycle, the others in the next.
-    pub(super) fn notify_others(&mut self, agent: usize, at: Cycle) {
-        (0..THREADS).for_each(|thread| self.notify(thread, at + Cycle::from(thread < agent)));
+    /// Thread `thread` changed something at cycle `at`: those behind it see it in that cycle, the
+    /// others in the next.
+    pub(super) fn notify_others(&mut self, thread: usize, at: Cycle) {
+        (0..THREADS).for_each(|other| self.notify(other, at + Cycle::from(other <= thread)));
         self.notify_unpackers(at);
     }
 
@@ -340,40 +314,50 @@ impl Coprocessor {
     /// # Errors
     /// [`Hold`]; the step that was due then has changed nothing.
     pub(super) fn run(&mut self, end: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
-        while self.first < end {
-            let now = self.first;
-            self.last = now;
-            outside.begins(now);
-            self.step(now, outside)?;
-            if self.changed.is_some() || outside.has_side_effects() {
-                break;
+        while self.agenda.next() < end {
+            let mut now = self.agenda.next();
+            let agent = self.agenda.begin();
+            // Mostly the same agent acts again in the next cycle.
+            loop {
+                self.last = now;
+                outside.begins(now);
+                let next = match self.step(agent, now, outside) {
+                    Ok(next) => next,
+                    Err(hold) => {
+                        self.agenda.end(agent, now);
+                        return Err(hold);
+                    }
+                };
+                let stops = self.changed.is_some() || outside.has_side_effects();
+                if stops || next >= end || !self.agenda.goes_on(agent, next) {
+                    self.agenda.end(agent, next);
+                    if stops {
+                        return Ok(());
+                    }
+                    break;
+                }
+                now = next;
             }
         }
         Ok(())
     }
 
-    /// Steps the first agent of cycle `now`.
+    /// A step of an agent; returns when it must look again.
     #[inline(always)]
-    fn step(&mut self, now: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
-        if self.next[VECTOR] == now {
-            let next = self.step_vector(now)?;
-            if outside.is_watched() {
-                self.tell_dst(Unit::Vector, self.vector.scheduling_thread(), now, self.macro_origin, outside);
+    fn step(&mut self, agent: Agent, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
+        match agent {
+            agenda::THREAD..agenda::UNPACKER => self.step_thread(agent - agenda::THREAD, now, outside),
+            agenda::UNPACKER.. => self.step_unpacker(agent - agenda::UNPACKER, now, outside),
+            agenda::MOVER => self.step_mover(now, outside),
+            _ => {
+                let next = self.step_vector(now)?;
+                if outside.is_watched() {
+                    self.tell_dst(Unit::Vector, self.vector.scheduling_thread(), now, self.macro_origin, outside);
+                }
+                outside.works(Unit::Vector, self.vector.scheduling_thread(), now, now + 1);
+                Ok(next)
             }
-            outside.works(Unit::Vector, self.vector.scheduling_thread(), now, now + 1);
-            self.set_next(VECTOR, next);
-            return Ok(());
         }
-        let Some(agent) = self.next.iter().position(|&at| at == now) else { return Ok(()) };
-        let next = if agent == MOVER {
-            self.step_mover(now, outside)?
-        } else if agent >= FIRST_UNPACKER {
-            self.step_unpacker(agent - FIRST_UNPACKER, now, outside)?
-        } else {
-            self.step_thread(agent - 1, now, outside)?
-        };
-        self.set_next(agent, next);
-        Ok(())
     }
 
     /// Tells observers how long the unit of an instruction that has passed is busy. The unpackers
@@ -423,7 +407,8 @@ impl Coprocessor {
     /// One cycle of a thread; returns when to look again.
     #[inline(always)]
     fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
-        let before = self.observe(thread);
+        let is_awaited = !self.awaited.is_empty();
+        let before = if is_awaited { self.observe(thread) } else { Awaits::NOTHING };
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
@@ -440,7 +425,7 @@ impl Coprocessor {
             true => now + 1,
             false => later.min(t.front.next_arrival(now).unwrap_or(NEVER)),
         };
-        if !self.awaited.is_empty() {
+        if is_awaited {
             self.unblock_for(self.observe(thread).difference(before), now + 1);
             if passed && self.threads[thread].tracking.take_waiting() {
                 self.unblock(now + 1);
@@ -452,9 +437,6 @@ impl Coprocessor {
     /// What blocked cores wait for and thread `thread` now has.
     #[inline(always)]
     fn observe(&self, thread: usize) -> Awaits {
-        if self.awaited.is_empty() {
-            return Awaits::NOTHING;
-        }
         self.awaited.seen(thread, &self.threads[thread].front, || self.is_drained(thread))
     }
 

@@ -3,7 +3,13 @@
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{SyncUnit,ConfigurationUnit}.md,
 //! WormholeB0/TensixTile/TensixCoprocessor/MiscellaneousUnit.md and the instructions' pages.
+//!
+//! The units are not inlined into the loop of steps, but the vector unit is, whose instructions
+//! come one after the other: with all of them there the compiler computes for every step what any
+//! of them may need, and a call for each vector instruction costs more (5 % of the library's
+//! instructions in a run of ttnn's softmax, its start included).
 
+use super::agenda;
 use super::border::{Hold, Outside};
 use super::config::{Config, Refusal, XMOV};
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
@@ -80,6 +86,7 @@ impl Coprocessor {
         }
     }
 
+    #[inline(never)]
     fn issue_matrix(&mut self, at: Attempt, insn: insn::MatrixOp) -> Result<Issue, Hold> {
         let free = self.units.matrix;
         if free > at.now {
@@ -108,11 +115,12 @@ impl Coprocessor {
         let busy = &mut self.threads[at.thread].busy.matrix;
         *busy = (*busy).max(at.now + needs.latency);
         if handed_over {
-            self.notify_others(1 + at.thread, at.now);
+            self.notify_others(at.thread, at.now);
         }
         Ok(self.passed(at, needs.latency))
     }
 
+    #[inline(never)]
     fn issue_pack(&mut self, at: Attempt, insn: insn::Pacr, outside: &mut impl Outside) -> Result<Issue, Hold> {
         outside.acting(at.now, probe::Unit::Packer, self.origin(at));
         if self.units.packer > at.now {
@@ -142,6 +150,7 @@ impl Coprocessor {
     }
 
     /// All `PACR`s before have taken effect when the packer is free.
+    #[inline(never)]
     fn issue_set_register(
         &mut self,
         at: Attempt,
@@ -156,7 +165,7 @@ impl Coprocessor {
         self.units.packer = at.now + timing::TENSIX_UNIT;
         self.threads[at.thread].busy.packer = at.now + timing::TENSIX_PACK;
         // A wait gate may look at what was written, and an atomic at L1.
-        self.notify_others(1 + at.thread, at.now);
+        self.notify_others(at.thread, at.now);
         for other in (0..self.threads.len()).filter(|&thread| thread != at.thread) {
             self.wake_retry(other, at.now + 1);
         }
@@ -185,7 +194,7 @@ impl Coprocessor {
             next = self.vector.next_scheduled(at.now);
         }
         self.threads[at.thread].busy.vector = until;
-        self.schedule_vector(next);
+        self.agenda.set(agenda::VECTOR, next);
         Ok(self.passed(at, until - at.now))
     }
 
@@ -206,6 +215,7 @@ impl Coprocessor {
         Ok(self.vector.next_scheduled(now))
     }
 
+    #[inline(never)]
     fn issue_wait(&mut self, at: Attempt, insn: insn::WaitOp) -> Result<Issue, Hold> {
         if self.units.sync > at.now {
             return Ok(Issue::NotBefore(self.units.sync));
@@ -215,6 +225,7 @@ impl Coprocessor {
         Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 
+    #[inline(never)]
     fn issue_sync(&mut self, at: Attempt, insn: insn::SyncOp, outside: &mut impl Outside) -> Result<Issue, Hold> {
         match insn {
             insn::SyncOp::Atgetm(insn) => Ok(self.acquire_mutex(at, insn.index())),
@@ -261,7 +272,7 @@ impl Coprocessor {
         };
         let waits = [0, 1, 2].map(|i| i != at.thread && self.threads[i].mutex == Some(index));
         self.mutexes.release(index, at.thread, waits);
-        self.notify_others(1 + at.thread, at.now);
+        self.notify_others(at.thread, at.now);
         self.threads[at.thread].mutex = None;
         self.passed(at, timing::TENSIX_UNIT)
     }
@@ -281,10 +292,11 @@ impl Coprocessor {
         }
         self.semaphores.iter_mut().enumerate().filter(|(i, _)| mask >> i & 1 != 0).for_each(|(_, s)| change(s));
         self.units.sync = at.now + 1;
-        self.notify_others(1 + at.thread, at.now);
+        self.notify_others(at.thread, at.now);
         Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 
+    #[inline(never)]
     fn issue_config(&mut self, at: Attempt, insn: insn::ConfigOp, outside: &mut impl Outside) -> Result<Issue, Hold> {
         let sets_thread = matches!(insn, insn::ConfigOp::Setc16(_));
         if !sets_thread && self.units.config > at.now {
@@ -376,6 +388,7 @@ impl Coprocessor {
     }
 
     /// `XMOV`.
+    #[inline(never)]
     fn issue_mover(&mut self, at: Attempt) -> Result<Issue, Hold> {
         if self.mover.is_busy() {
             return Ok(Issue::NotBefore(NEVER));
@@ -393,13 +406,14 @@ impl Coprocessor {
         Ok(self.passed(at, timing::TENSIX_UNIT))
     }
 
+    #[inline(never)]
     fn issue_misc(&mut self, at: Attempt, insn: MiscOp) -> Issue {
         if !self.adcs.execute(at.thread, insn)
             && let MiscOp::Setdvalid(insn) = insn
         {
             self.src.set_valid(insn.set_valid());
             self.start_src_rows(at.thread, insn.set_valid());
-            self.notify_others(1 + at.thread, at.now);
+            self.notify_others(at.thread, at.now);
         }
         self.passed(at, timing::TENSIX_UNIT)
     }

@@ -5,6 +5,7 @@
 //!
 //! What of it its tile sees, and what it sees of its tile, is in [`border`].
 
+mod agenda;
 mod awaits;
 #[cfg(test)]
 mod bench;

@@ -177,6 +177,7 @@ impl Coprocessor {
     }
 
     /// One cycle of mover and command processor; returns when to look again.
+    #[inline(never)]
     pub(super) fn step_mover(&mut self, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
         if let Some(job) = self.mover.job
             && job.done <= now

@@ -105,6 +105,7 @@ macro_rules! operands {
 
 impl Coprocessor {
     /// Lets a scalar instruction pass, if the unit takes it now and it can finish.
+    #[inline(never)]
     pub(super) fn issue_scalar(
         &mut self,
         at: Attempt,
@@ -137,7 +138,7 @@ impl Coprocessor {
                 self.occupy(thread, now + cycles.max(memory));
                 if retries.is_some() {
                     // The others did not know when the unit would be free.
-                    self.notify_others(1 + thread, now);
+                    self.notify_others(thread, now);
                 }
                 Ok(Issue::Passed)
             }
@@ -393,7 +394,7 @@ impl Coprocessor {
         }
         outside.store(now, addr, value).map_err(|fault| at.caused(fault))?;
         // A wait gate may look at what was written.
-        self.notify_others(1 + thread, now);
+        self.notify_others(thread, now);
         requests(timing::TENSIX_STORE)
     }
 

@@ -160,6 +160,7 @@ impl Unpackers {
 
 impl Coprocessor {
     /// `UNPACR` and `UNPACR_NOP` at the wait gate.
+    #[inline(never)]
     pub(super) fn issue_unpacker(
         &mut self,
         at: Attempt,
@@ -312,6 +313,7 @@ impl Coprocessor {
     }
 
     /// One cycle of an unpacker; returns when to look again.
+    #[inline(never)]
     pub(super) fn step_unpacker(&mut self, unit: usize, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
         loop {
             match self.unpackers.units[unit].until {
