@@ -408,7 +408,7 @@ impl Chip {
                 AnyNode::Tensix(tile) => Some((tile.xy(), number)),
                 _ => None,
             };
-            Box::new(Hub::new(self.nodes.iter().enumerate().filter_map(tile).collect()))
+            Box::new(Hub::new(self.nodes.iter().enumerate().filter_map(tile)))
         });
         hub.add(observer);
         let (wants, others, lines, once) = (hub.wants(), hub.others_want(), hub.lines(), hub.sees_counters_once());

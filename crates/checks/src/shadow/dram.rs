@@ -40,15 +40,17 @@ impl CheckObserver {
         launch: u64,
         rows: [&'static Row; 2],
     ) -> Result<std::ops::Range<u64>, (&'static Row, String)> {
-        let place = match bank {
+        let place = || match bank {
             BankNote::Dram(bank) => format!("DRAM bank {bank}"),
             BankNote::Core(tile) => format!("L1 of {tile}"),
             BankNote::Host => "host memory".into(),
         };
         match self.buffers.find(bank, addr, len, launch) {
             Found::Within(range) => Ok(range),
-            Found::Past(note, by) => Err((rows[0], past(&note, by, &place))),
-            Found::Nobody => Err((rows[1], format!("{} at {addr:#x} in {place} that are of no buffer", bytes(len)))),
+            Found::Past(note, by) => Err((rows[0], past(&note, by, &place()))),
+            Found::Nobody => {
+                Err((rows[1], format!("{} at {addr:#x} in {} that are of no buffer", bytes(len), place())))
+            }
         }
     }
 

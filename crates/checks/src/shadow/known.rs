@@ -8,9 +8,12 @@
 //! - no circuit of reserving and pushing goes over them: they are in no circular buffer;
 //! - all of them have been written, which is only forgotten when nothing runs.
 //!
+//! Of memory that has not been written the first two are told, too: it is known when it arrives.
+//!
 //! Kernels of the command queue are no kernels of a program: of their tiles' L1 nothing is asked
-//! but that what they read has been written. Loads of a kernel from the bank table are right
-//! wherever it has been written.
+//! but that what they read has been written. Below the space of buffers loads are right wherever it
+//! has been written, except by kernels from the configuration of their launch. There they are right
+//! from their own arguments, and where the same instruction has been right before.
 //!
 //! Copies in data caches are the chip's part ([`tilework_sim::What::Holds`]). In local RAM all of
 //! the word must have been written, and it must be so far from the limit of the stack that no
@@ -19,11 +22,12 @@
 //! A check that wants to see more accesses than that must leave its memory out here.
 
 use super::cbs::Cb;
+use super::l1::readable;
 use super::observer::{CheckObserver, Span};
 use super::tile::{CoreState, Tile};
 use super::written::{PAGE, Shadow, WORD, WORDS, Written};
 use std::ops::Range;
-use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap, bank_table};
+use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 use tilework_sim::{Cycle, Known, KnownOf};
@@ -40,14 +44,90 @@ pub(super) const LARGEST_OFFSET: u32 = 2047;
 const AGAIN: u32 = 64;
 const AGAIN_L1: u32 = 16;
 
+/// Bytes of a page of words, and the most pages of a configuration that are told of.
+const WORD_PAGE: u32 = 256;
+const CONFIG_PAGES: u32 = 16;
+
 /// What was last told of a core's memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pages: Range<u64>,
-    /// The granules of each of these pages, with those of which nothing will ever be told.
-    granules: [u64; AHEAD as usize],
+    /// The granules of each of these pages that are known, with those of which nothing will ever be
+    /// told, and those that will be known when they arrive.
+    granules: [(u64, u64); AHEAD as usize],
     /// Accesses since.
     seen: u32,
+}
+
+/// What was told of granules of L1 for good, by pages.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ToldPages {
+    pages: Vec<u64>,
+    /// Accesses since, to those of which was told.
+    seen: u32,
+}
+
+impl ToldPages {
+    /// Whether the granule at `addr`, which is accessed, has to be told of: all of it has been
+    /// written, but was not told of, or too long ago.
+    #[inline]
+    fn is_due(&mut self, memory: &Written, addr: u64) -> bool {
+        if !self.has(addr) {
+            return memory.page(addr / PAGE).is_some_and(|words| words[(addr % PAGE / WORD) as usize] == u64::MAX);
+        }
+        self.seen += 1;
+        self.seen >= AGAIN
+    }
+
+    fn has(&self, addr: u64) -> bool {
+        self.pages.get((addr / PAGE) as usize).is_some_and(|granules| granules >> (addr % PAGE / WORD) & 1 != 0)
+    }
+
+    /// Of these granules was told, or never will be.
+    fn tells(&mut self, page: u64, granules: u64) {
+        // L1 is small.
+        self.pages.resize(self.pages.len().max(page as usize + 1), 0);
+        (self.pages[page as usize], self.seen) = (granules, 0);
+    }
+}
+
+/// Instructions of each core of which it is kept what they load.
+const LOADERS: usize = 8;
+
+/// The words of the configuration that instructions of a core have loaded.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaders {
+    /// Each with the loads since it was told.
+    told: [(u32, u32, u32); LOADERS],
+    has_told: bool,
+}
+
+impl Default for Loaders {
+    fn default() -> Self {
+        Self { told: [(u32::MAX, 0, 0); LOADERS], has_told: false }
+    }
+}
+
+impl Loaders {
+    /// Whether it has to be told that the instruction at `pc` loads this word.
+    fn is_due(&mut self, pc: u32, word: u32) -> bool {
+        let (of, loads, seen) = &mut self.told[(pc / 4) as usize % LOADERS];
+        if (*of, *loads) == (pc, word) {
+            *seen += 1;
+            if *seen < AGAIN_L1 {
+                return false;
+            }
+        }
+        (*of, *loads, *seen, self.has_told) = (pc, word, 0, true);
+        true
+    }
+
+    /// Another program begins.
+    pub(super) fn forget(&mut self) {
+        if self.has_told {
+            *self = Self::default();
+        }
+    }
 }
 
 impl Told {
@@ -64,25 +144,52 @@ impl Told {
     fn lacks(&self, offset: u64) -> bool {
         let page = (offset / PAGE).checked_sub(self.pages.start).and_then(|page| self.granules.get(page as usize));
         match page {
-            Some(granules) => granules >> (offset % PAGE / WORD) & 1 == 0,
+            Some((known, arriving)) => (known | arriving) >> (offset % PAGE / WORD) & 1 == 0,
             None => self.pages.is_empty(),
         }
     }
 
     fn tells(&mut self, pages: Range<u64>) {
-        *self = Self { pages, granules: [0; AHEAD as usize], seen: 0 };
+        *self = Self { pages, granules: [(0, 0); AHEAD as usize], seen: 0 };
+    }
+
+    /// What was told of a page.
+    fn at(&self, page: u64) -> Option<(u64, u64)> {
+        let at = page.checked_sub(self.pages.start).filter(|_| self.pages.contains(&page))?;
+        self.granules.get(at as usize).copied()
     }
 }
 
-/// Behind the words that firmware polls, in the first page of L1 ([`KnownOf::Words`]).
-const WORDS_END: u64 = PAGE;
+/// Behind the words that firmware polls, in the first page of L1.
+const POLLED_END: u32 = PAGE as u32;
+const POLLED_PAGES: u32 = POLLED_END / WORD_PAGE;
 
-/// What was told of the words that firmware polls.
+/// What was told of words of L1 for good, by pages of words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ToldWords {
-    words: [u64; (WORDS_END / 256) as usize],
+    words: Vec<u64>,
     /// Loads since, from words of which was told.
     seen: u32,
+}
+
+impl ToldWords {
+    /// Whether the word at `addr`, which is loaded, has to be told of.
+    #[inline]
+    fn is_due(&mut self, memory: &Written, addr: u32) -> bool {
+        let words = self.words.get((addr / WORD_PAGE) as usize).copied().unwrap_or(0);
+        if words >> (addr / 4 % 64) & 1 == 0 {
+            return is_whole_word(memory, addr);
+        }
+        self.seen += 1;
+        self.seen >= AGAIN
+    }
+
+    /// Of these words was told, or never will be.
+    fn tells(&mut self, page: u32, words: u64) {
+        // L1 is small.
+        self.words.resize(self.words.len().max(page as usize + 1), 0);
+        (self.words[page as usize], self.seen) = (words, 0);
+    }
 }
 
 impl CheckObserver {
@@ -91,66 +198,76 @@ impl CheckObserver {
     /// boundaries is the chip's part.
     #[inline]
     pub(super) fn may_know_words(&mut self, tile: &mut Tile, core: Processor, addr: u32, at: Cycle) {
-        if u64::from(addr) < WORDS_END && self.is_asked {
-            let told = &mut tile.told_words;
-            let is_told = told.words[addr as usize / 256] >> (addr / 4 % 64) & 1 != 0;
-            told.seen += u32::from(is_told);
-            if !is_told || told.seen >= AGAIN {
-                self.know_words(tile, core, at);
-            }
+        if addr < POLLED_END && self.is_asked && tile.told_words.is_due(&tile.l1, addr) {
+            self.know_words(tile, core, at);
         }
     }
 
     #[cold]
     fn know_words(&mut self, tile: &mut Tile, core: Processor, since: Cycle) {
         let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return };
-        let Some(written) = tile.l1.page(0) else { return };
         // Behind the first word: it is where pointers that are zero lead.
         let end = map.kernel_config.get().min(map.text_cache.get()).min(map.data.get()).min(map.bank_table.get());
-        let mut words = [0; (WORDS_END / 256) as usize];
-        for (word, bytes) in words.iter_mut().zip(written.chunks(4)) {
-            *word = bytes.iter().rev().fold(0, |all, word| all << 16 | whole_words(*word));
-        }
-        words[0] &= !1;
-        for (page, word) in (0..).zip(&mut words) {
-            *word &= ones((u64::from(end) / 4).saturating_sub(64 * page));
-        }
-        tile.told_words = ToldWords { words, seen: 0 };
-        for (page, granules) in (0..).zip(words) {
-            self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Words, page, granules });
+        for page in 0..POLLED_PAGES {
+            let own = within_words(page, &(4..end));
+            let words = words_of(&tile.l1, page) & own;
+            tile.told_words.tells(page, words | !own);
+            self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Words, page, granules: words });
         }
     }
 
-    /// A core has accessed L1: tells what is known there, if it is time to.
+    /// A kernel has accessed L1: tells what is known there, if it is time to.
     #[inline]
     pub(super) fn may_know_l1(&mut self, tile: &mut Tile, core: Processor, span: Span, at: Cycle) {
         let state = &mut tile.cores[core.index()];
-        if self.is_asked && (tile.is_queue || state.owns(span)) && state.told[0].is_due(span.addr.into(), AGAIN_L1) {
+        if self.is_asked && state.owns(span) && state.told[0].is_due(span.addr.into(), AGAIN_L1) {
             self.know_l1(tile, core, at, span.addr);
         }
     }
 
-    /// Something has arrived in L1: tells the core that owns the bytes, which will mostly use them
-    /// soon.
+    /// A kernel has started a request by which something will arrive in L1, that it will mostly use
+    /// then, or something has arrived.
     #[inline]
-    pub(super) fn may_know_arrived(&mut self, tile: &mut Tile, span: Span, at: Cycle) {
+    pub(super) fn may_know_arriving(&mut self, tile: &mut Tile, core: Option<Processor>, span: Span, at: Cycle) {
         let owns = |state: &CoreState| state.owns(span) && state.told[0].lacks(span.addr.into());
-        if self.is_asked
-            && u64::from(span.len) >= WORD
-            && let Some(core) = Processor::ALL.into_iter().find(|core| owns(&tile.cores[core.index()]))
-        {
+        let is_asked = self.is_asked && u64::from(span.len) >= WORD;
+        let core = core.as_ref().map_or(&Processor::ALL[..], std::slice::from_ref);
+        if is_asked && let Some(&core) = core.iter().find(|core| owns(&tile.cores[core.index()])) {
             self.know_l1(tile, core, at, span.addr);
         }
     }
 
-    /// A core has loaded from L1 what is not its own, likewise.
+    /// A core has loaded from L1 what is in no buffer.
     #[inline]
-    pub(super) fn may_know_table(&mut self, tile: &mut Tile, core: Processor, span: Span, at: Cycle) {
-        let Some(firmware) = self.firmware.as_ref().filter(|_| self.is_asked) else { return };
-        let start = firmware.map.bank_table.get();
-        let is_there = span.addr.wrapping_sub(start) < bank_table::BYTES && tile.launch.is_some();
-        if is_there && tile.cores[core.index()].told[2].is_due(span.addr.into(), AGAIN) {
-            self.know_table(tile, core, at, u64::from(start)..u64::from(start + bank_table::BYTES));
+    pub(super) fn may_know_loads(&mut self, tile: &mut Tile, core: Processor, addr: u32, at: Cycle) {
+        let Some(map) = self.firmware.as_ref().filter(|_| self.is_asked).map(|firmware| &firmware.map) else { return };
+        if addr < POLLED_END || !tile.is_queue && addr >= map.data.get() {
+        } else if tile.told_loads.is_due(&tile.l1, addr.into()) {
+            self.know_loads(tile, core, at, addr);
+        } else if !tile.told_loads.has(addr.into()) && tile.told_words.is_due(&tile.l1, addr) {
+            // Of the rest of what was written there single words.
+            self.know_loads_of_words(tile, core, at, addr);
+        }
+    }
+
+    /// A core of the command queue has stored to L1.
+    #[inline]
+    pub(super) fn may_know_stores(&mut self, tile: &mut Tile, core: Processor, addr: u32, at: Cycle) {
+        if self.is_asked && tile.is_queue {
+            let Tile { cores, l1, .. } = tile;
+            if cores[core.index()].told_stores.is_due(l1, addr.into()) {
+                self.know_stores(tile, core, at, addr);
+            }
+        }
+    }
+
+    /// A kernel has loaded a word of its launch's configuration, which is right.
+    #[inline]
+    pub(super) fn may_know_loader(&mut self, tile: &mut Tile, core: Processor, (pc, addr): (u32, u32), at: Cycle) {
+        let loaders = &mut tile.cores[core.index()].loaders;
+        if self.is_asked && is_whole_word(&tile.l1, addr) && loaders.is_due(pc, addr / 4) {
+            let (page, granules) = (addr / WORD_PAGE, 1 << (addr / 4 % 64));
+            self.tell(Known { tile: tile.xy, core, since: at, of: KnownOf::By(pc), page, granules });
         }
     }
 
@@ -164,36 +281,97 @@ impl CheckObserver {
 
     #[cold]
     fn know_l1(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
-        // What begins and ends programs is always seen.
-        let behind =
-            |map: &MemoryMap| map.go_index.get().max(map.launch.get() + LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32);
-        let behind_boundaries = self.firmware.as_ref().map_or(L1_SIZE, |firmware| behind(&firmware.map));
-        let Tile { xy, l1, cores, cbs, is_queue, .. } = tile;
+        let Tile { xy, l1, cores, cbs, .. } = tile;
         let state = &mut cores[core.index()];
-        let owned = match is_queue {
-            true => u64::from(behind_boundaries)..u64::from(L1_SIZE),
-            false => u64::from(state.owned.start)..u64::from(state.owned.end),
-        };
+        let owned = u64::from(state.owned.start)..u64::from(state.owned.end);
         let first = u64::from(addr) / PAGE;
         let pages = first..owned.end.div_ceil(PAGE).min(first + AHEAD);
+        let before = state.told[0].clone();
         state.told[0].tells(pages.clone());
         for page in pages {
             let circular = cbs.iter().fold(0, |all, cb| all | touched(page, &bytes_of(cb)));
-            let granules = written(l1, page) & within(page, &owned) & !circular;
+            let own = within(page, &owned) & !circular;
+            let known = written(l1, page) & own;
+            let told = (known | circular, own & !known);
             // There are at most `AHEAD` of them.
-            state.told[0].granules[(page - first) as usize] = granules | circular;
-            self.tell(Known { tile: *xy, core, since, of: KnownOf::L1, page: page as u32, granules });
+            state.told[0].granules[(page - first) as usize] = told;
+            if page == first || before.at(page) != Some(told) {
+                let of = |of, granules| Known { tile: *xy, core, since, of, page: page as u32, granules };
+                self.tell(of(KnownOf::L1, known));
+                self.tell(of(KnownOf::Arriving, own & !known));
+            }
         }
     }
 
+    /// What begins and ends programs is always seen: behind that of which nothing is known.
+    fn behind_boundaries(&self) -> u32 {
+        let behind =
+            |map: &MemoryMap| map.go_index.get().max(map.launch.get() + LAUNCH_ENTRIES * LAUNCH_MSG_BYTES as u32);
+        self.firmware.as_ref().map_or(L1_SIZE, |firmware| behind(&firmware.map))
+    }
+
+    /// Where loads are right wherever it has been written, but for a part of it.
+    fn unowned(&self, tile: &Tile) -> Option<(Range<u32>, Range<u32>)> {
+        let map = self.firmware.as_ref().map(|firmware| firmware.map)?;
+        let (from, config) = (self.behind_boundaries().max(POLLED_END), map.kernel_config.get());
+        Some(match tile.is_queue {
+            true => (from..L1_SIZE, 0..0),
+            false => (from..map.data.get(), config..config + map.kernel_config_size),
+        })
+    }
+
     #[cold]
-    fn know_table(&mut self, tile: &mut Tile, core: Processor, since: Cycle, table: Range<u64>) {
-        let pages = table.start / PAGE..table.end.div_ceil(PAGE);
-        for page in pages.clone() {
-            let granules = written(&tile.l1, page) & within(page, &table);
-            self.tell(Known { tile: tile.xy, core, since, of: KnownOf::L1Loads, page: page as u32, granules });
+    fn know_loads(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
+        let Some((range, but)) = self.unowned(tile) else { return };
+        let wide = |range: Range<u32>| u64::from(range.start)..u64::from(range.end);
+        let page = u64::from(addr) / PAGE;
+        let own = within(page, &wide(range)) & !touched(page, &wide(but));
+        let granules = written(&tile.l1, page) & own;
+        tile.told_loads.tells(page, granules | !own);
+        self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Loads, page: page as u32, granules });
+    }
+
+    #[cold]
+    fn know_loads_of_words(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
+        let Some((range, but)) = self.unowned(tile) else { return };
+        let page = addr / WORD_PAGE;
+        let own = within_words(page, &range) & !within_words(page, &but);
+        let granules = words_of(&tile.l1, page) & own;
+        tile.told_words.tells(page, granules | !own);
+        self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Words, page, granules });
+    }
+
+    #[cold]
+    fn know_stores(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
+        let page = u64::from(addr) / PAGE;
+        let own = within(page, &(u64::from(self.behind_boundaries())..u64::from(L1_SIZE)));
+        let granules = written(&tile.l1, page) & own;
+        tile.cores[core.index()].told_stores.tells(page, granules | !own);
+        self.tell(Known { tile: tile.xy, core, since, of: KnownOf::L1, page: page as u32, granules });
+    }
+
+    /// A program is about to begin, or has begun: what its kernels are given to read. At an access
+    /// to a boundary, which ends what was known before.
+    pub(super) fn know_arguments(&mut self, tile: &Tile, at: Cycle) {
+        let Some(launch) = tile.launch.as_ref().filter(|_| self.is_asked) else { return };
+        let pages = launch.config.start / WORD_PAGE..launch.config.end.div_ceil(WORD_PAGE);
+        for core in Processor::ALL.into_iter().filter(|core| tile.cores[core.index()].kernel.is_some()) {
+            let (unique, others) = readable(launch, core, tile.number);
+            // Otherwise what is wrong depends on by which address a word is reached.
+            let is_free =
+                unique.is_empty() || others.iter().any(|range| !range.is_empty() && range.start == unique.start);
+            let others = if is_free { &others[..] } else { &[] };
+            for page in pages.clone().take(CONFIG_PAGES as usize) {
+                let words =
+                    others.iter().fold(within_words(page, &unique), |all, range| all | within_words(page, range));
+                if words != 0 {
+                    let granules = words & words_of(&tile.l1, page);
+                    let of = KnownOf::Arguments;
+                    // What happened at the boundary itself is over.
+                    self.tell(Known { tile: tile.xy, core, since: at + 1, of, page, granules });
+                }
+            }
         }
-        tile.cores[core.index()].told[2].tells(pages);
     }
 
     #[cold]
@@ -205,10 +383,8 @@ impl CheckObserver {
         let around = offset / PAGE;
         state.told[1].tells(around..around + 1);
         let pages = WORDS as u64 / 4;
-        let words = state.local.page(around).map_or([0; WORDS], |words| *words);
-        for (page, words) in (around * pages..).zip(words.chunks(4)) {
-            let granules = words.iter().rev().fold(0, |all, word| all << 16 | whole_words(*word));
-            let granules = granules & !ones(lowest.saturating_sub(page * 64));
+        for page in around * pages..(around + 1) * pages {
+            let granules = words_of(&state.local, page as u32) & !ones(lowest.saturating_sub(page * 64));
             self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Local, page: page as u32, granules });
         }
     }
@@ -229,6 +405,27 @@ fn bytes_of(cb: &Cb) -> Range<u64> {
 fn written(memory: &Written, page: u64) -> u64 {
     let words = memory.page(page).map_or(&[0; 64][..], |words| &words[..]);
     words.iter().enumerate().fold(0, |all, (at, word)| all | u64::from(*word == u64::MAX) << at)
+}
+
+/// Whether every byte of the word at `addr` has been written.
+#[inline]
+fn is_whole_word(memory: &Written, addr: u32) -> bool {
+    let addr = u64::from(addr / 4 * 4);
+    memory.page(addr / PAGE).is_some_and(|words| words[(addr % PAGE / WORD) as usize] >> (addr % WORD) & 0xF == 0xF)
+}
+
+/// The words of a page of words of which every byte has been written.
+fn words_of(memory: &Written, page: u32) -> u64 {
+    let page = u64::from(page * (WORD_PAGE / WORD as u32));
+    let Some(words) = memory.page(page / WORDS as u64) else { return 0 };
+    let bytes = &words[(page % WORDS as u64) as usize..][..(WORD_PAGE / WORD as u32) as usize];
+    bytes.iter().rev().fold(0, |all, bytes| all << 16 | whole_words(*bytes))
+}
+
+/// The words of a page of words that lie in a range.
+fn within_words(page: u32, range: &Range<u32>) -> u64 {
+    let words = |at: u32| u64::from(at.saturating_sub(page * WORD_PAGE).min(WORD_PAGE));
+    ones(words(range.end) / 4) & !ones(words(range.start).div_ceil(4))
 }
 
 /// Of 64 bytes the words of which every byte has been written.

@@ -88,7 +88,11 @@ impl CheckObserver {
         let what = match (NULL.contains(&span.addr), actor.agent) {
             (true, _) => Some((&rows::L1_NULL, "reads through a pointer that is zero".to_owned())),
             (false, Agent::Core(_)) if launch.config.contains(&span.addr) => {
-                past_arguments(tile, core, actor, span, &launch).map(|what| (&rows::ARGS_PAST_END, what))
+                let past = past_arguments(tile, core, actor, span, &launch);
+                if let (None, Some(code)) = (&past, actor.code) {
+                    self.may_know_loader(tile, core, (code.pc, span.addr), actor.at);
+                }
+                past.map(|what| (&rows::ARGS_PAST_END, what))
             }
             _ => None,
         };
@@ -265,40 +269,51 @@ fn below_data(tile: &Tile, map: &MemoryMap, span: Span, launch: &Arc<LaunchNote>
     found.map(|(name, _)| (&rows::L1_FIRMWARE, format!("which are {name}")))
 }
 
-/// Whether a load of a kernel from its configuration goes past its arguments, in words.
-fn past_arguments(tile: &mut Tile, core: Processor, actor: Actor, span: Span, launch: &LaunchNote) -> Option<String> {
-    let set = match core {
-        Processor::Brisc => 0,
-        Processor::Ncrisc => 1,
-        _ => 2,
-    };
-    let arguments: &ArgumentsNote = &launch.arguments[set];
-    let given = arguments.words(tile.number);
-    let ranges = [
-        arguments.unique..arguments.unique + 4 * given,
+/// The arguments that a launch gives to a core.
+fn arguments_of(launch: &LaunchNote, core: Processor) -> &ArgumentsNote {
+    match core {
+        Processor::Brisc => &launch.arguments[0],
+        Processor::Ncrisc => &launch.arguments[1],
+        _ => &launch.arguments[2],
+    }
+}
+
+/// What a core of tile number `number` of a launch may read of its configuration: its own
+/// arguments, and all others.
+pub(super) fn readable(launch: &LaunchNote, core: Processor, number: usize) -> (Range<u32>, [Range<u32>; 3]) {
+    let arguments = arguments_of(launch, core);
+    let others = [
         arguments.common..arguments.common + 4 * arguments.common_words,
         launch.semaphores..launch.semaphores + SEMAPHORE * launch.semaphore_count,
         launch.cb_config..launch.cb_config + cb_bytes(launch),
     ];
+    (arguments.unique..arguments.unique + 4 * arguments.words(number), others)
+}
+
+/// Whether a load of a kernel from its configuration goes past its arguments, in words.
+fn past_arguments(tile: &mut Tile, core: Processor, actor: Actor, span: Span, launch: &LaunchNote) -> Option<String> {
+    let arguments = arguments_of(launch, core);
+    let (own, others) = readable(launch, core, tile.number);
+    let given = (own.end - own.start) / 4;
     // What is reached from the first argument is one, whatever else lies there.
     let insn = tile.cores[core.index()].instruction(actor.code?.pc);
     let base = insn.map(|insn| span.addr.wrapping_sub_signed(insn.imm));
     let by_name = |unique: u32, given: u32| {
         base == Some(unique)
             && span.addr >= unique + 4 * given
-            && ranges[1..].iter().all(|r| r.is_empty() || r.start != unique)
+            && others.iter().all(|r| r.is_empty() || r.start != unique)
     };
     let index = (span.addr.checked_sub(arguments.unique)? / 4) + 1;
     let words = || Some(format!("reads argument {} of {}; the program gives {given}", index - 1, core.name()));
     if by_name(arguments.unique, given) && given > 0 {
         return words();
     }
-    if ranges.iter().any(|range| range.contains(&span.addr)) {
+    if own.contains(&span.addr) || others.iter().any(|range| range.contains(&span.addr)) {
         return None;
     }
-    let common = &ranges[1];
+    let common = &others[0];
     // What lies right behind the common arguments is mostly meant to be one.
-    if !common.is_empty() && span.addr >= common.end && ranges[0].end <= common.start {
+    if !common.is_empty() && span.addr >= common.end && own.end <= common.start {
         let (index, given) = ((span.addr - common.start) / 4, arguments.common_words);
         return Some(format!("reads common argument {index} of {}; the program gives {given}", core.name()));
     }

@@ -133,7 +133,7 @@ impl CheckObserver {
                 let span = Span { addr, len: bytes.into() };
                 self.loaded(tile, (core, actor), span, (value, cached));
                 self.may_know_l1(tile, core, span, event.at);
-                self.may_know_table(tile, core, span, event.at);
+                self.may_know_loads(tile, core, addr, event.at);
                 self.may_know_words(tile, core, addr, event.at);
             }
             What::Store { addr, bytes, value } if addr < L1_SIZE => {
@@ -144,6 +144,7 @@ impl CheckObserver {
                 tile.caches.drop_line(core, addr);
                 self.wrote(tile, Some(core), actor, span);
                 self.may_know_l1(tile, core, span, event.at);
+                self.may_know_stores(tile, core, addr, event.at);
                 if core == Processor::Brisc {
                     self.watch_done(tile, addr, bytes, value);
                 }
@@ -197,13 +198,13 @@ impl CheckObserver {
         } else if self.stranger.is_some() {
             self.reads_null(actor, in_l1(tile.xy, span));
         } else if core == Processor::Brisc {
-            self.watch_go(tile, span.addr, span.len, value);
+            self.watch_go(tile, span, value, actor.at);
         }
         self.check_written(tile, actor, span, 1);
     }
 
     /// BRISC's firmware has loaded a word: that of a go message, or of a launch message.
-    fn watch_go(&mut self, tile: &mut Tile, addr: u32, bytes: u32, value: u32) {
+    fn watch_go(&mut self, tile: &mut Tile, Span { addr, len: bytes }: Span, value: u32, at: Cycle) {
         let Some(firmware) = &self.firmware else { return };
         let (go, launch) = (firmware.map.go.get(), firmware.map.launch.get());
         if let Some(offset) = addr.checked_sub(go).filter(|&offset| offset < 4 * GO_ENTRIES) {
@@ -218,6 +219,7 @@ impl CheckObserver {
             && bytes == 4
         {
             tile.check_base(value);
+            self.know_arguments(tile, at);
         }
     }
 
@@ -338,7 +340,10 @@ impl CheckObserver {
         if let Ok(addr) = u32::try_from(request.local_addr) {
             let span = Span { addr, len };
             match request.kind {
-                RequestKind::Read if addr < L1_SIZE => self.write_l1(tile, Some(core), agent, span),
+                RequestKind::Read if addr < L1_SIZE => {
+                    self.write_l1(tile, Some(core), agent, span);
+                    self.may_know_arriving(tile, Some(core), span, agent.at);
+                }
                 RequestKind::Write if addr < L1_SIZE => {
                     self.read_l1(tile, core, agent, span);
                     if self.stranger.is_some() {
@@ -402,7 +407,7 @@ impl CheckObserver {
                 }
                 PacketKind::ReadResponse | PacketKind::AtomicResponse => {
                     self.wrote(tile, None, actor, span);
-                    self.may_know_arrived(tile, span, event.at);
+                    self.may_know_arriving(tile, None, span, event.at);
                 }
                 PacketKind::ReadRequest if issued.is_some() => {
                     self.check_written(tile, actor, span, PADDING.min(span.len))

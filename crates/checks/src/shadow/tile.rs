@@ -3,7 +3,7 @@
 
 use super::caches::Caches;
 use super::cbs::Cb;
-use super::known::{Told, ToldWords};
+use super::known::{Loaders, Told, ToldPages, ToldWords};
 use super::observer::Span;
 use super::report::Actor;
 use super::written::{Shadow, Written};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::{LOCAL_BASE, Processor};
+use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 use tilework_driver::{CodeNote, FirmwareNote, LaunchNote};
 use tilework_riscv::Insn;
 
@@ -28,8 +28,12 @@ pub(crate) struct CoreState {
     pub kernel: Option<CodeNote>,
     /// The last range of L1 that an access of the kernel was found to be right in.
     pub owned: Range<u32>,
-    /// What was last told to be known of L1, of local RAM, and of the bank table.
-    pub told: [Told; 3],
+    /// What was last told to be known of L1, and of local RAM.
+    pub told: [Told; 2],
+    /// Of a core of the command queue, where its stores are known.
+    pub told_stores: ToldPages,
+    /// What is known of single instructions.
+    pub loaders: Loaders,
     /// The last request to each NoC of which no counter was looked at since.
     pub unwaited: [Option<crate::protocol::Issued>; 2],
     /// The same, whether it is answered or not.
@@ -48,6 +52,8 @@ impl CoreState {
             kernel: None,
             owned: 0..0,
             told: Default::default(),
+            told_stores: ToldPages::default(),
+            loaders: Loaders::default(),
             unwaited: [None, None],
             unseen: [None, None],
             decoded: Box::new([(0, None); DECODED]),
@@ -108,6 +114,8 @@ pub(crate) struct Tile {
     pub pending: VecDeque<Arc<LaunchNote>>,
     /// The words that firmware polls of which was told that loads find nothing wrong.
     pub told_words: ToldWords,
+    /// Where all cores' loads are known.
+    pub told_loads: ToldPages,
     /// The program that runs now.
     pub launch: Option<Arc<LaunchNote>>,
     /// Its position among the cores of the launch.
@@ -130,11 +138,13 @@ impl Tile {
     pub(crate) fn new(xy: NocXy) -> Self {
         Self {
             xy,
-            l1: Written::default(),
+            // All of its table, which is made when the chip boots.
+            l1: Written::of_bytes(L1_SIZE),
             cores: std::array::from_fn(|_| CoreState::new()),
             caches: Caches::default(),
             pending: VecDeque::new(),
             told_words: ToldWords::default(),
+            told_loads: ToldPages::default(),
             launch: None,
             number: 0,
             role: None,
@@ -212,6 +222,7 @@ impl Tile {
             state.owned = 0..0;
             state.unseen = [None, None];
             state.told = Default::default();
+            state.loaders.forget();
             if std::mem::take(&mut state.has_decoded) {
                 state.decoded.fill((0, None));
             }

@@ -17,6 +17,13 @@ pub(crate) struct Written {
     pages: Vec<Option<Page>>,
 }
 
+impl Written {
+    /// Of a memory of so many bytes.
+    pub(crate) fn of_bytes(bytes: u32) -> Self {
+        Self { pages: vec![None; u64::from(bytes).div_ceil(PAGE) as usize] }
+    }
+}
+
 /// The written bytes of a large memory of which little is used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sparse {

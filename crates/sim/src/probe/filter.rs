@@ -10,33 +10,40 @@
 //! - A store that is left out makes no copy stale: a granule is known for one core only, while no
 //!   other core has a line of it. The first access of another core ends that.
 //!
-//! Firmware polls words in the lowest bytes of L1. Of those it can say once and for all that loads
-//! find nothing wrong ([`KnownOf::Words`]); of boundaries that BRISC polls only loads are left out
-//! that find what the access before to any boundary found, because they begin and end nothing.
-//! Before somebody writes there, copies are made up for likewise. A fence is left out if no copy
-//! was told since the last one. Of what code that is not judged ([`Unjudged`]) stores in local RAM
-//! the words are kept until somebody may ask for them.
+//! Of other words it can say that loads of any core find nothing wrong, once and for all: of those
+//! that firmware polls in the lowest bytes of L1 ([`KnownOf::Words`]), and of what programs only
+//! read ([`KnownOf::Loads`]); or loads of one core until its program ends, of its arguments
+//! ([`KnownOf::Arguments`]) or by one instruction ([`KnownOf::By`]). Before somebody writes there,
+//! copies are made up for likewise. Of boundaries that BRISC polls only loads are left out that
+//! find what the access before to any boundary found, because they begin and end nothing. Of memory
+//! that is known as soon as it has been written ([`KnownOf::Arriving`]) the tile itself sees when
+//! that is.
+//!
+//! No fence needs to be told: a copy from which a core loads was made behind its last fence, and
+//! either that load was told or it is made up for before anything depends on it.
 //!
 //! So what an observer concludes does not depend on when a tile hears of what it knows, which is
 //! some time later, and later for some numbers of threads than for others.
 
+use super::local::Local;
+use super::recorder::Loaded;
 use super::{Unjudged, What};
 use crate::Cycle;
 use std::ops::Range;
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, LOCAL_SIZE_DM, Processor};
+use tilework_abi::tensix::{L1_SIZE, Processor};
 
 /// Bytes of a granule, and granules of a page.
 const GRANULE: u32 = 64;
 const PAGE: u32 = 64;
 /// Granules of L1.
 const GRANULES: usize = (L1_SIZE / GRANULE) as usize;
-/// Bytes of a granule of local RAM, of which little is used, and pages of the largest one.
+/// Bytes of a granule where words are known.
 const WORD: u32 = 4;
-const LOCAL_PAGES: usize = (LOCAL_SIZE_DM / WORD / PAGE) as usize;
-/// Behind the words of L1 that firmware polls, and 64 of them a page.
-const WORDS_END: u32 = 1 << 12;
-const WORD_PAGES: usize = (WORDS_END / WORD / PAGE) as usize;
+/// Pages of words in L1.
+const WORD_PAGES: usize = (L1_SIZE / WORD / PAGE) as usize;
+/// Instructions of each core of which it is kept what they load.
+const LOADERS: usize = 8;
 /// Lines of a core's data cache, and their bytes (BabyRISCV/README.md).
 const LINES: usize = 4;
 const LINE: u32 = 16;
@@ -65,11 +72,17 @@ pub struct Known {
 pub enum KnownOf {
     /// Loads from and stores to L1, in granules of 64 bytes.
     L1,
-    /// Loads alone: stores there are to be seen.
-    L1Loads,
-    /// Loads of any core, for good, in granules of 4 bytes in the first 4 KiB of L1. At a boundary
-    /// it is known that loads of the same value find nothing new.
+    /// The same, from when something other than a core has written all of a granule at once.
+    Arriving,
+    /// Loads of any core, for good, in granules of 64 bytes. None of them is at a boundary.
+    Loads,
+    /// Loads of any core, for good, in granules of 4 bytes. At a boundary it is known that loads of
+    /// the same value find nothing new.
     Words,
+    /// Loads from L1, in granules of 4 bytes.
+    Arguments,
+    /// Loads from L1 by the instruction at this address, in granules of 4 bytes.
+    By(u32),
     /// Loads from and stores to the core's own local RAM, in granules of 4 bytes.
     Local,
 }
@@ -82,10 +95,22 @@ struct Line {
     hidden: bool,
     /// Likewise, by one of a word that is polled: other words of the line may not be known.
     polled: bool,
+    /// The observer has been told of it, and nobody has written there since.
+    fresh: bool,
 }
 
 impl Line {
-    const NONE: Self = Self { number: u32::MAX, hidden: false, polled: false };
+    const NONE: Self = Self { number: u32::MAX, hidden: false, polled: false, fresh: false };
+
+    /// It is told of.
+    fn tell(&mut self, fresh: bool) {
+        (self.hidden, self.polled, self.fresh) = (false, false, fresh);
+    }
+
+    /// Whether it is of importance that somebody writes there.
+    fn is_watched(self) -> bool {
+        self.hidden | self.polled | self.fresh
+    }
 
     /// Whether the observer has not been told of it.
     #[inline]
@@ -105,8 +130,19 @@ pub(crate) struct Access {
 
 /// Mark of a granule that several cores access: nothing of it is left out.
 const SHARED: u8 = u8::MAX;
-/// With the mark of a core: only its loads are left out.
-const LOADS: u8 = 0x80;
+/// With the mark of a core: its accesses are left out when all of the granule has been written.
+const ARRIVING: u8 = 0x80;
+
+/// Words that each core loads without anything to be seen: so many bits of a page.
+#[derive(Clone, Copy, Debug)]
+struct Arguments {
+    page: u32,
+    words: [u64; 5],
+}
+
+/// An instruction, and the word that it loads without anything to be seen.
+type Loader = (u32, u32);
+const NO_LOADER: Loader = (u32::MAX, u32::MAX);
 
 /// The accesses of a tile that are left out.
 #[derive(Clone, Debug)]
@@ -116,29 +152,26 @@ pub(crate) struct Filter {
     l1: Box<[u8; GRANULES]>,
     /// The granules that are not zero, or were.
     marked: Vec<u16>,
-    /// For each core, of the granules of its local RAM.
-    local: [[u64; LOCAL_PAGES]; 5],
+    /// Whether some of them may be [`ARRIVING`].
+    awaits: bool,
+    /// The cores' local RAM.
+    pub(crate) local: Local,
     lines: [[Line; LINES]; 5],
-    /// Whether a line may be hidden, or one of words that are polled.
-    hides: bool,
-    /// Whether the observer may have been told of a line that the core's cache holds.
-    told: [bool; 5],
-    /// The words of which [`KnownOf::Words`].
-    words: [u64; WORD_PAGES],
+    /// The words of which [`KnownOf::Words`], and the granules of which [`KnownOf::Loads`] by
+    /// pages, as far as there are any.
+    words: Vec<u64>,
+    loads: Vec<u64>,
+    /// What is known by [`KnownOf::Arguments`] and [`KnownOf::By`].
+    arguments: Vec<Arguments>,
+    loaders: [[Loader; LOADERS]; 5],
+    has_loaders: bool,
     /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
     polled: Option<(u32, u8, u32)>,
-    /// The words of its local RAM that each core has stored by code that is not judged, and those
-    /// of them that the observer has not been told of.
-    stored: [[u64; LOCAL_PAGES]; 5],
-    untold: [[u64; LOCAL_PAGES]; 5],
-    /// Whether there are any of those.
-    is_untold: [bool; 5],
-    /// The code that is not judged, from where on accesses to local RAM are right for each core,
-    /// and the boundaries that BRISC polls.
-    unjudged: Range<u32>,
-    stacks: [u32; 5],
+    /// The boundaries that BRISC polls, and all.
     polls: Range<u32>,
     boundaries: Vec<Range<u32>>,
+    /// The words in which there are any, by pages.
+    boundary_words: Vec<u64>,
     /// What was known up to this cycle is not known any more.
     passed: Cycle,
 }
@@ -149,19 +182,18 @@ impl Filter {
         Self {
             l1: no_owners(),
             marked: Vec::new(),
-            local: [[0; LOCAL_PAGES]; 5],
+            awaits: false,
+            local: Local::new(),
             lines: [[Line::NONE; LINES]; 5],
-            hides: false,
-            told: [true; 5],
-            words: [0; WORD_PAGES],
+            words: Vec::new(),
+            loads: Vec::new(),
+            arguments: Vec::new(),
+            loaders: [[NO_LOADER; LOADERS]; 5],
+            has_loaders: false,
             polled: None,
-            stored: [[0; LOCAL_PAGES]; 5],
-            untold: [[0; LOCAL_PAGES]; 5],
-            is_untold: [false; 5],
-            unjudged: 0..0,
-            stacks: [u32::MAX; 5],
             polls: 0..0,
             boundaries: Vec::new(),
+            boundary_words: Vec::new(),
             passed: 0,
         }
     }
@@ -169,7 +201,6 @@ impl Filter {
     /// A core's cache holds the lines with these numbers.
     pub(crate) fn set_cache(&mut self, core: Processor, lines: [u32; LINES]) {
         self.lines[core as usize] = lines.map(|number| Line { number, ..Line::NONE });
-        self.told[core as usize] = true;
     }
 
     /// Whether a load from L1 is left out.
@@ -181,9 +212,8 @@ impl Filter {
         if cached {
             return line.hidden;
         }
-        let known = self.l1[(addr / GRANULE) as usize % GRANULES] & !LOADS == mark(core);
-        *line = Line { number: addr / LINE, hidden: known, polled: false };
-        self.hides |= known;
+        let known = self.l1[(addr / GRANULE) as usize % GRANULES] == mark(core);
+        *line = Line { number: addr / LINE, hidden: known, polled: false, fresh: false };
         known
     }
 
@@ -193,20 +223,11 @@ impl Filter {
         self.l1[(addr / GRANULE) as usize % GRANULES] == mark(core)
     }
 
-    /// Whether an access to the core's own local RAM is left out.
-    #[inline(always)]
-    pub(crate) fn skips_local(&self, core: Processor, addr: u32) -> bool {
-        let granule = addr.wrapping_sub(LOCAL_BASE) / WORD;
-        let page = self.local[core as usize].get((granule / PAGE) as usize);
-        page.is_some_and(|page| page >> (granule % PAGE) & 1 != 0)
-    }
-
     /// Whether a load from L1 that [`Filter::skips_load`] does not leave out is one of a word that
     /// is polled, and finds nothing new.
-    pub(crate) fn polls(&mut self, core: Processor, addr: u32, (bytes, value): (u8, u32), cached: bool) -> bool {
-        let word = addr / WORD;
-        let is_known = addr < WORDS_END && self.words[(word / PAGE) as usize] >> (word % PAGE) & 1 != 0;
-        if !is_known
+    pub(crate) fn polls(&mut self, core: Processor, pc: u32, loaded: &Loaded) -> bool {
+        let Loaded { addr, bytes, value, cached } = *loaded;
+        if !self.is_right(core, pc, addr)
             || self.is_others(core, addr)
             || self.is_boundary(core, addr) && self.polled != Some((addr, bytes, value))
         {
@@ -214,17 +235,25 @@ impl Filter {
         }
         let line = &mut self.lines[core as usize][slot(addr)];
         if cached {
-            return line.polled && line.number == addr / LINE;
+            return (line.polled || line.fresh) && line.number == addr / LINE;
         }
-        *line = Line { number: addr / LINE, hidden: false, polled: true };
-        self.hides = true;
+        *line = Line { number: addr / LINE, polled: true, ..Line::NONE };
         true
     }
 
-    /// A core empties its cache. Says whether its observer may have been told of what was there.
-    pub(crate) fn fence(&mut self, core: Processor) -> bool {
+    /// Whether nothing is wrong with a load of the word at `addr` by this instruction.
+    fn is_right(&self, core: Processor, pc: u32, addr: u32) -> bool {
+        let (word, granule) = (addr / WORD, addr / GRANULE);
+        let is_argument = |of: &Arguments| of.page == word / PAGE && of.words[core as usize] >> (word % PAGE) & 1 != 0;
+        has(&self.words, word)
+            || has(&self.loads, granule)
+            || self.loaders[core as usize][loader(pc)] == (pc, word)
+            || self.arguments.iter().any(is_argument)
+    }
+
+    /// A core empties its cache.
+    pub(crate) fn fence(&mut self, core: Processor) {
         self.lines[core as usize] = [Line::NONE; LINES];
-        std::mem::take(&mut self.told[core as usize])
     }
 
     /// BRISC has accessed a boundary: what it has loaded there, if it polls it.
@@ -235,52 +264,6 @@ impl Filter {
         };
     }
 
-    /// Whether a load from local RAM is not judged, or is right in any case.
-    pub(crate) fn overlooks_local(&mut self, core: Processor, pc: u32, addr: u32) -> bool {
-        let word = addr.wrapping_sub(LOCAL_BASE) / WORD;
-        let (page, bit) = ((word / PAGE) as usize, 1 << (word % PAGE));
-        let is_stored = self.stored[core as usize].get(page).is_some_and(|stored| stored & bit != 0);
-        if is_stored && addr >= self.stacks[core as usize] {
-            self.local[core as usize][page] |= bit;
-            return true;
-        }
-        self.unjudged.contains(&pc)
-    }
-
-    /// Keeps a store to local RAM by code that is not judged, or where it is right in any case;
-    /// false if it has to be told by itself.
-    pub(crate) fn keeps_local(&mut self, core: Processor, pc: u32, addr: u32, bytes: u8) -> bool {
-        let is_right = addr >= self.stacks[core as usize];
-        if !is_right && !self.unjudged.contains(&pc) {
-            return false;
-        }
-        let word = addr.wrapping_sub(LOCAL_BASE) / WORD;
-        let (core, page, bit) = (core as usize, (word / PAGE) as usize, 1 << (word % PAGE));
-        let Some(stored) = self.stored[core].get_mut(page) else { return false };
-        if *stored & bit == 0 {
-            if u32::from(bytes) < WORD {
-                return false;
-            }
-            *stored |= bit;
-            self.untold[core][page] |= bit;
-            self.is_untold[core] = true;
-        }
-        if is_right {
-            self.local[core][page] |= bit;
-        }
-        true
-    }
-
-    /// Something of a core's local RAM is about to be recorded: `told` gets what was kept.
-    #[inline]
-    pub(crate) fn tell_kept(&mut self, core: Processor, mut told: impl FnMut(What)) {
-        if std::mem::take(&mut self.is_untold[core as usize]) {
-            for (page, words) in (0..).zip(&mut self.untold[core as usize]).filter(|(_, words)| **words != 0) {
-                told(What::Prepared { core, page, words: std::mem::take(words) });
-            }
-        }
-    }
-
     #[inline(always)]
     fn owner(&self, addr: u32) -> u8 {
         self.l1.get((addr / GRANULE) as usize).copied().unwrap_or(0)
@@ -288,11 +271,14 @@ impl Filter {
 
     /// Whether accesses of another core are left out there.
     fn is_others(&self, core: Processor, addr: u32) -> bool {
-        ![0, SHARED, mark(core), mark(core) | LOADS].contains(&self.owner(addr))
+        ![0, SHARED, mark(core), mark(core) | ARRIVING].contains(&self.owner(addr))
     }
 
+    #[inline]
     fn is_boundary(&self, core: Processor, addr: u32) -> bool {
-        core == Processor::Brisc && self.boundaries.iter().any(|range| range.contains(&addr))
+        core == Processor::Brisc
+            && has(&self.boundary_words, addr / WORD)
+            && self.boundaries.iter().any(|range| range.contains(&addr))
     }
 
     /// An access of `core` to L1 is about to be recorded: `told` gets what comes before it. Says
@@ -307,54 +293,71 @@ impl Filter {
         } else if self.is_others(core, addr) {
             self.l1[(addr / GRANULE) as usize] = SHARED;
             let granule = addr / GRANULE * GRANULE;
-            self.unhide(granule..granule + GRANULE, |line| line.is_untold(), &mut told);
+            self.unhide(granule..granule + GRANULE, true, &mut told);
         }
-        if self.hides {
-            let line = &mut self.lines[core as usize][slot(addr)];
-            if line.is_untold() && line.number == addr / LINE {
-                (line.hidden, line.polled) = (false, false);
-                self.told[core as usize] = true;
+        let line = &mut self.lines[core as usize][slot(addr)];
+        if line.number == addr / LINE {
+            if line.is_untold() {
                 told(What::Holds { core, addr: line.number * LINE });
             }
-            if stores && addr < WORDS_END {
-                self.unhide(addr..addr + 1, |line| line.polled, &mut told);
-            }
+            line.tell(fills || line.is_watched());
         }
-        self.told[core as usize] |= fills;
+        if stores {
+            self.unhide(addr..addr + 1, false, &mut told);
+        }
         is_boundary
     }
 
     /// Something other than a core is about to write to L1: `told` gets what comes before that.
     #[inline]
     pub(crate) fn written(&mut self, span: Range<u32>, told: impl FnMut(What)) {
-        if self.hides {
-            self.unhide(span, Line::is_untold, told);
-        }
-    }
-
-    /// Tells which cores hold lines of a span by such loads that were left out.
-    #[cold]
-    fn unhide(&mut self, span: Range<u32>, which: impl Fn(Line) -> bool, mut told: impl FnMut(What)) {
-        for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
-            for line in lines.iter_mut().filter(|line| which(**line)) {
-                let start = line.number * LINE;
-                if start < span.end && span.start < start + LINE {
-                    (line.hidden, line.polled) = (false, false);
-                    self.told[core as usize] = true;
-                    told(What::Holds { core, addr: start });
-                }
+        if self.awaits {
+            let whole = span.start.div_ceil(GRANULE) as usize..(span.end / GRANULE) as usize;
+            for owner in self.l1.get_mut(whole).into_iter().flatten().filter(|owner| **owner != SHARED) {
+                *owner &= !ARRIVING;
             }
         }
-        self.hides = self.lines.iter().flatten().any(|line| line.is_untold());
+        self.unhide(span, false, told);
+    }
+
+    /// Tells which cores hold lines of a span by loads that were left out. If they do not stay
+    /// `fresh`, somebody is about to write there.
+    #[inline]
+    fn unhide(&mut self, span: Range<u32>, fresh: bool, mut told: impl FnMut(What)) {
+        let (mut number, end) = (span.start / LINE, span.end.div_ceil(LINE));
+        // Each slot holds one line of those that are so far from each other.
+        while number < end.min(span.start / LINE + LINES as u32) {
+            let slot = number as usize % LINES;
+            for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
+                let line = &mut lines[slot];
+                if line.is_watched() && line.number >= number && line.number < end {
+                    if line.is_untold() {
+                        told(What::Holds { core, addr: line.number * LINE });
+                    }
+                    line.tell(fresh && line.is_watched());
+                }
+            }
+            number += 1;
+        }
     }
 
     /// Nothing is known any more of what ends at a boundary: `told` gets what was left out and is
     /// still of importance.
-    fn forget(&mut self, told: impl FnMut(What)) {
-        self.local = [[0; LOCAL_PAGES]; 5];
+    fn forget(&mut self, mut told: impl FnMut(What)) {
+        self.local.forget();
+        self.arguments.clear();
+        if std::mem::take(&mut self.has_loaders) {
+            self.loaders = [[NO_LOADER; LOADERS]; 5];
+        }
+        self.awaits = false;
         if !self.marked.is_empty() {
             self.marked.drain(..).for_each(|granule| self.l1[usize::from(granule)] = 0);
-            self.unhide(0..L1_SIZE, |line| line.hidden, told);
+            for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
+                for line in lines.iter_mut().filter(|line| line.hidden) {
+                    line.tell(true);
+                    told(What::Holds { core, addr: line.number * LINE });
+                }
+            }
         }
     }
 
@@ -362,11 +365,16 @@ impl Filter {
     /// each core.
     pub(crate) fn forget_all(&mut self, mut told: impl FnMut(What)) {
         self.forget(&mut told);
-        self.unhide(0..L1_SIZE, Line::is_untold, &mut told);
-        Processor::ALL.into_iter().for_each(|core| self.tell_kept(core, &mut told));
-        self.stored = [[0; LOCAL_PAGES]; 5];
-        self.words = [0; WORD_PAGES];
-        (self.polled, self.told) = (None, [true; 5]);
+        self.unhide(0..L1_SIZE, true, &mut told);
+        self.local.forget_all(told);
+        self.forget_words();
+    }
+
+    /// Nothing is known any more of what is known for good.
+    fn forget_words(&mut self) {
+        self.polled = None;
+        self.words.clear();
+        self.loads.clear();
     }
 
     /// A program may be launched: the same value at a boundary may begin it.
@@ -377,34 +385,51 @@ impl Filter {
     /// From now on these are the boundaries; what was known up to cycle `at` is not.
     pub(crate) fn set_boundaries(&mut self, boundaries: &[Range<u32>], at: Cycle) {
         self.boundaries = boundaries.to_vec();
+        self.boundary_words.clear();
+        for word in boundaries.iter().flat_map(|range| range.start / WORD..range.end.min(L1_SIZE).div_ceil(WORD)) {
+            add(&mut self.boundary_words, WORD_PAGES, word / PAGE, 1 << (word % PAGE));
+        }
         self.passed = at;
-        (self.words, self.polled) = ([0; WORD_PAGES], None);
+        self.forget_words();
     }
 
     /// From now on this is not judged; on a tile that is `overlooked` no code is.
     pub(crate) fn set_unjudged(&mut self, unjudged: &Unjudged, overlooked: bool) {
-        self.unjudged = if overlooked { 0..u32::MAX } else { unjudged.code.clone() };
-        (self.polls, self.stacks) = (unjudged.polled.clone(), unjudged.stacks);
+        let code = if overlooked { 0..u32::MAX } else { unjudged.code.clone() };
+        self.local.set_unjudged(code, unjudged.stacks);
+        self.polls = unjudged.polled.clone();
     }
 
     /// Takes what an observer knows. Granules of which `is_watched` are not left out.
     pub(crate) fn know(&mut self, known: &Known, is_watched: impl Fn(u32) -> bool) {
         let (core, page) = (known.core.index(), known.page as usize);
-        if known.of == KnownOf::Words {
-            if let Some(words) = self.words.get_mut(page) {
-                *words |= known.granules;
+        let is_for_good = matches!(known.of, KnownOf::Words | KnownOf::Loads);
+        if !is_for_good && known.since <= self.passed {
+            return;
+        }
+        match known.of {
+            KnownOf::Words => add(&mut self.words, WORD_PAGES, known.page, known.granules),
+            KnownOf::Loads => add(&mut self.loads, GRANULES / PAGE as usize, known.page, known.granules),
+            KnownOf::Arguments => {
+                let at = self.arguments.iter().position(|of| of.page == known.page).unwrap_or_else(|| {
+                    self.arguments.push(Arguments { page: known.page, words: [0; 5] });
+                    self.arguments.len() - 1
+                });
+                self.arguments[at].words[core] |= known.granules;
             }
-            return;
-        }
-        if known.since <= self.passed {
-            return;
-        }
-        if known.of == KnownOf::Local {
-            if let Some(granules) = self.local[core].get_mut(page) {
-                *granules |= known.granules;
+            KnownOf::By(_) if known.granules == 0 => {}
+            KnownOf::By(pc) => {
+                self.has_loaders = true;
+                self.loaders[core][loader(pc)] = (pc, known.page * PAGE + known.granules.trailing_zeros());
             }
-            return;
+            KnownOf::Local => self.local.know(known.core, page, known.granules),
+            KnownOf::L1 | KnownOf::Arriving => self.know_l1(known, is_watched),
         }
+    }
+
+    fn know_l1(&mut self, known: &Known, is_watched: impl Fn(u32) -> bool) {
+        let (core, arriving) = (known.core.index(), if known.of == KnownOf::Arriving { ARRIVING } else { 0 });
+        self.awaits |= arriving != 0;
         let Self { l1, marked, lines, .. } = self;
         // Those of which another core holds a line.
         let others = lines.iter().enumerate().filter(|(other, _)| *other != core).flat_map(|(_, lines)| lines);
@@ -416,15 +441,38 @@ impl Filter {
         while granules != 0 {
             let granule = known.page * PAGE + granules.trailing_zeros();
             granules &= granules - 1;
-            if let Some(owner @ 0) = l1.get_mut(granule as usize)
-                && !is_watched(granule * GRANULE)
-            {
-                *owner = mark(known.core) | if known.of == KnownOf::L1Loads { LOADS } else { 0 };
-                // There are fewer granules than that.
-                marked.push(granule as u16);
+            match l1.get_mut(granule as usize) {
+                Some(owner @ 0) if !is_watched(granule * GRANULE) => {
+                    *owner = mark(known.core) | arriving;
+                    // There are fewer granules than that.
+                    marked.push(granule as u16);
+                }
+                Some(owner) if arriving == 0 && *owner == mark(known.core) | ARRIVING => *owner = mark(known.core),
+                _ => {}
             }
         }
     }
+}
+
+/// Whether the bit of a granule is set, of those of all pages as far as there are any.
+#[inline(always)]
+fn has(all: &[u64], granule: u32) -> bool {
+    all.get((granule / PAGE) as usize).is_some_and(|bits| bits >> (granule % PAGE) & 1 != 0)
+}
+
+/// Sets bits of a page among those of all pages, of which there may be so many.
+fn add(all: &mut Vec<u64>, pages: usize, page: u32, bits: u64) {
+    let page = page as usize;
+    if page < pages {
+        all.resize(all.len().max(page + 1), 0);
+        all[page] |= bits;
+    }
+}
+
+/// Where it is kept what an instruction loads.
+#[inline]
+const fn loader(pc: u32) -> usize {
+    (pc / 4) as usize % LOADERS
 }
 
 /// Nothing is known of L1.
@@ -447,170 +495,5 @@ const fn slot(addr: u32) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TILE: NocXy = NocXy::new(1, 2);
-    const BRISC: Processor = Processor::Brisc;
-    const NCRISC: Processor = Processor::Ncrisc;
-
-    fn known(core: Processor, since: Cycle, page: u32, granules: u64) -> Known {
-        Known { tile: TILE, core, since, of: KnownOf::L1, page, granules }
-    }
-
-    /// What is told before an access that is recorded.
-    fn told(filter: &mut Filter, core: Processor, at: Cycle, addr: u32) -> Vec<What> {
-        let mut told = Vec::new();
-        let access = Access { addr, stores: false, fills: true };
-        filter.records(core, at, &access, |what| told.push(what));
-        told
-    }
-
-    #[test]
-    fn what_is_known_is_left_out_until_a_boundary() {
-        let mut filter = Filter::new();
-        filter.set_boundaries(std::slice::from_ref(&(0x100..0x110)), 5);
-        assert!(!filter.skips_store(BRISC, 0x2000));
-        filter.know(&known(BRISC, 5, 2, 0b11), |_| false);
-        assert!(!filter.skips_store(BRISC, 0x2000), "from before the boundary");
-        filter.know(&known(BRISC, 6, 2, 0b11), |addr| addr == 0x2040);
-        assert!(filter.skips_store(BRISC, 0x203c) && filter.skips_load(BRISC, 0x2000, false));
-        assert!(!filter.skips_store(BRISC, 0x2040), "somebody wants to see stores there");
-        assert!(!filter.skips_store(BRISC, 0x2080) && !filter.skips_store(NCRISC, 0x2000));
-        filter.know(&Known { of: KnownOf::L1Loads, ..known(BRISC, 6, 3, 1) }, |_| false);
-        assert!(filter.skips_load(BRISC, 0x3000, false) && !filter.skips_store(BRISC, 0x3000));
-        assert!(!filter.skips_load(NCRISC, 0x3000, false), "another core");
-        filter.know(&Known { of: KnownOf::Local, ..known(NCRISC, 6, 16, 1) }, |_| false);
-        assert!(filter.skips_local(NCRISC, LOCAL_BASE + 0x1000) && !filter.skips_local(BRISC, LOCAL_BASE + 0x1000));
-        assert!(!filter.skips_local(NCRISC, LOCAL_BASE + 0x1004));
-        assert!(told(&mut filter, NCRISC, 9, 0x104).is_empty());
-        assert!(filter.skips_store(BRISC, 0x2000), "only BRISC begins and ends programs");
-        // The line of 0x2000 had its slot before.
-        let holds = What::Holds { core: BRISC, addr: 0x3000 };
-        assert_eq!(told(&mut filter, BRISC, 9, 0x104), [holds]);
-        assert!(!filter.skips_store(BRISC, 0x2000) && !filter.skips_local(NCRISC, LOCAL_BASE + 0x1000));
-        filter.know(&known(BRISC, 9, 2, 0b11), |_| false);
-        assert!(!filter.skips_store(BRISC, 0x2000));
-    }
-
-    #[test]
-    fn another_core_ends_what_is_known() {
-        let mut filter = Filter::new();
-        assert!(!filter.skips_load(NCRISC, 0x2080, false));
-        filter.know(&known(BRISC, 1, 2, 0b111), |_| false);
-        assert!(!filter.skips_store(BRISC, 0x2080), "NCRISC may have a copy");
-        assert!(filter.skips_load(BRISC, 0x2004, false) && filter.skips_load(BRISC, 0x2008, true));
-        assert!(filter.skips_store(BRISC, 0x2040));
-        assert!(!filter.skips_store(NCRISC, 0x2000));
-        assert_eq!(told(&mut filter, NCRISC, 7, 0x2000), [What::Holds { core: BRISC, addr: 0x2000 }]);
-        assert!(!filter.skips_load(BRISC, 0x2008, true), "the copy is stale now");
-        filter.know(&known(BRISC, 8, 2, 1), |_| false);
-        assert!(!filter.skips_store(BRISC, 0x2000), "not again");
-    }
-
-    /// The lines of all cores' caches with the bytes that others have written since: as they are,
-    /// or as an observer concludes from what is recorded.
-    #[derive(Clone, PartialEq, Debug)]
-    struct Caches([[Option<(u32, u16)>; LINES]; 5]);
-
-    impl Caches {
-        fn new() -> Self {
-            Self([[None; LINES]; 5])
-        }
-        fn fill(&mut self, core: usize, addr: u32) {
-            self.0[core][slot(addr)] = Some((addr / LINE, 0));
-        }
-        fn drop_line(&mut self, core: usize, addr: u32) {
-            let line = &mut self.0[core][slot(addr)];
-            *line = line.filter(|(number, _)| *number != addr / LINE);
-        }
-        fn holds(&self, core: usize, addr: u32) -> bool {
-            self.0[core][slot(addr)].is_some_and(|(number, _)| number == addr / LINE)
-        }
-        fn is_stale(&self, core: usize, addr: u32) -> bool {
-            let line = self.0[core][slot(addr)].filter(|(number, _)| *number == addr / LINE);
-            line.is_some_and(|(_, stale)| stale >> (addr % LINE) & 0xF != 0)
-        }
-        fn written(&mut self, by: Option<usize>, addr: u32) {
-            for (_, lines) in self.0.iter_mut().enumerate().filter(|(core, _)| Some(*core) != by) {
-                if let Some((number, stale)) = &mut lines[slot(addr)]
-                    && *number == addr / LINE
-                {
-                    *stale |= 0xF << (addr % LINE);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn copies_are_found_stale_whatever_is_left_out() {
-        let mut random = 0x9E37_79B9_7F4A_7C15u64;
-        let mut next = |below: u32| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (random >> 33) as u32 % below
-        };
-        let (mut left_out, mut stale) = (0, 0);
-        for _ in 0..40 {
-            let (mut filter, mut real, mut seen) = (Filter::new(), Caches::new(), Caches::new());
-            filter.set_boundaries(std::slice::from_ref(&(0..16)), 0);
-            for at in 1..4000u64 {
-                let core = Processor::ALL[next(8).min(4) as usize % 3];
-                let c = core.index();
-                // The granule of the boundary, and one for each core, which others seldom access.
-                let granule = if next(100) == 0 { next(3) } else { c as u32 };
-                let addr = if next(200) == 0 { 0 } else { 64 * (1 + granule) + 4 * next(16) };
-                let access = |stores, fills| Access { addr, stores, fills };
-                let mut holds = Vec::new();
-                match next(10) {
-                    0 => {
-                        filter.written(addr..addr + 4, |what| holds.push(what));
-                        conclude(&mut seen, &holds);
-                        real.written(None, addr);
-                        seen.written(None, addr);
-                    }
-                    1 => filter.know(&known(core, at.saturating_sub(next(100).into()), 0, 0b1110), |_| false),
-                    2..5 => {
-                        if filter.skips_store(core, addr) {
-                            left_out += 1;
-                        } else {
-                            filter.records(core, at, &access(true, false), |what| holds.push(what));
-                            conclude(&mut seen, &holds);
-                            seen.drop_line(c, addr);
-                            seen.written(Some(c), addr);
-                        }
-                        real.drop_line(c, addr);
-                        real.written(Some(c), addr);
-                    }
-                    _ => {
-                        let cached = real.holds(c, addr);
-                        let is_stale = cached && real.is_stale(c, addr);
-                        stale += u32::from(is_stale);
-                        if filter.skips_load(core, addr, cached) {
-                            left_out += 1;
-                            assert!(!is_stale, "{at}: a stale copy is left out");
-                        } else {
-                            filter.records(core, at, &access(false, !cached), |what| holds.push(what));
-                            conclude(&mut seen, &holds);
-                            assert_eq!(cached && seen.is_stale(c, addr), is_stale, "{at}");
-                            if !cached {
-                                seen.fill(c, addr);
-                            }
-                        }
-                        if !cached {
-                            real.fill(c, addr);
-                        }
-                    }
-                }
-            }
-        }
-        assert!(left_out > 1000 && stale > 300, "{left_out} left out, {stale} stale");
-    }
-
-    fn conclude(seen: &mut Caches, holds: &[What]) {
-        for what in holds {
-            if let What::Holds { core, addr } = what {
-                seen.fill(core.index(), *addr);
-            }
-        }
-    }
-}
+#[path = "filter_tests.rs"]
+mod tests;

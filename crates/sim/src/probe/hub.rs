@@ -2,7 +2,6 @@
 
 use super::{Agent, Event, Known, Observer, Spot, Unjudged, Wants, What};
 use crate::Cycle;
-use std::collections::HashMap;
 use std::ops::Range;
 use tilework_abi::noc::NocXy;
 use tilework_driver::Note;
@@ -43,8 +42,8 @@ pub(crate) struct Hub {
     knows: Option<usize>,
     /// What it knows, for the tiles.
     known: Vec<Known>,
-    /// The nodes of the Tensix tiles. Asked by coordinates, never walked.
-    nodes: HashMap<NocXy, usize>,
+    /// The nodes of the Tensix tiles, by their coordinates (`place`).
+    nodes: Vec<Option<usize>>,
     /// Whether an observer may end the run.
     judged: bool,
     /// Whether tiles gather accesses to lines.
@@ -53,7 +52,12 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// Of a chip with these tiles and their nodes.
-    pub(crate) fn new(nodes: HashMap<NocXy, usize>) -> Self {
+    pub(crate) fn new(tiles: impl Iterator<Item = (NocXy, usize)>) -> Self {
+        let mut nodes = Vec::new();
+        for (xy, node) in tiles {
+            nodes.resize(nodes.len().max(place(xy) + 1), None);
+            nodes[place(xy)] = Some(node);
+        }
         Self { nodes, ..Self::default() }
     }
 
@@ -129,7 +133,7 @@ impl Hub {
     /// Takes out what is known, with the nodes of the tiles.
     pub(crate) fn known(&mut self) -> impl Iterator<Item = (usize, Known)> + use<'_> {
         let nodes = &self.nodes;
-        self.known.drain(..).filter_map(|known| Some((*nodes.get(&known.tile)?, known)))
+        self.known.drain(..).filter_map(|known| Some(((*nodes.get(place(known.tile))?)?, known)))
     }
 
     /// Bytes of L1 of single tiles of which any of them wants to see the loads.
@@ -236,6 +240,11 @@ impl Hub {
         // The lower half of a key.
         order.extend(keys.iter().map(|key| *key as u32));
     }
+}
+
+/// Where a tile is in a table by coordinates, which have six bits each.
+fn place(xy: NocXy) -> usize {
+    usize::from(xy.y) << 6 | usize::from(xy.x)
 }
 
 impl std::fmt::Debug for Hub {

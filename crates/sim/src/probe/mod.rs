@@ -18,6 +18,7 @@ mod hub;
 #[cfg(test)]
 mod left_out_tests;
 mod lines;
+mod local;
 mod packets;
 mod recorder;
 

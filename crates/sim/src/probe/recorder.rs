@@ -220,7 +220,8 @@ impl Recorder {
 
     /// A core empties its cache.
     pub(crate) fn fence(&mut self, core: Processor, at: Cycle, pc: u32) {
-        if self.filter.fence(core) || !self.leaves_out {
+        self.filter.fence(core);
+        if !self.leaves_out {
             self.record(at, Agent::Core(core), pc, What::Fence);
         }
     }
@@ -245,7 +246,7 @@ impl Recorder {
     #[inline(always)]
     fn skips_outside(&self, core: Processor, addr: u32) -> bool {
         match addr {
-            LOCAL_BASE..NIU0_BASE => self.filter.skips_local(core, addr),
+            LOCAL_BASE..NIU0_BASE => self.filter.local.skips(core, addr),
             NIU0_BASE..NIU_END => !self.wants(Wants::FIELDS) && !is_counter(addr),
             _ => self.unseen.contains(&addr),
         }
@@ -278,10 +279,9 @@ impl Recorder {
 
     /// Whether a load that the filter does not leave out changes and shows nothing all the same.
     fn says_nothing(&mut self, core: Processor, pc: u32, loaded: Loaded) -> bool {
-        let Loaded { addr, bytes, value, cached } = loaded;
-        match addr {
-            0..L1_SIZE => self.filter.polls(core, addr, (bytes, value), cached),
-            LOCAL_BASE..NIU0_BASE => self.filter.overlooks_local(core, pc, addr),
+        match loaded.addr {
+            0..L1_SIZE => self.filter.polls(core, pc, &loaded),
+            addr @ LOCAL_BASE..NIU0_BASE => self.filter.local.overlooks(core, pc, addr),
             _ => self.overlooked,
         }
     }
@@ -294,7 +294,7 @@ impl Recorder {
         if self.leaves_out && self.unseen.contains(&addr) {
             return;
         }
-        if (LOCAL_BASE..NIU0_BASE).contains(&addr) && self.leaves_out && self.filter.keeps_local(core, pc, addr, bytes)
+        if (LOCAL_BASE..NIU0_BASE).contains(&addr) && self.leaves_out && self.filter.local.keeps(core, pc, addr, bytes)
         {
             return;
         }
@@ -320,7 +320,7 @@ impl Recorder {
     #[inline(always)]
     fn outside(&self, core: Processor, addr: u32) -> (bool, Wants) {
         match addr {
-            LOCAL_BASE..NIU0_BASE => (self.filter.skips_local(core, addr), Wants::LOCAL),
+            LOCAL_BASE..NIU0_BASE => (self.filter.local.skips(core, addr), Wants::LOCAL),
             NIU0_BASE..NIU_END if !is_counter(addr) => (false, Wants::FIELDS),
             _ => (false, Wants::ACCESSES),
         }
@@ -352,7 +352,7 @@ impl Recorder {
             let access = Access { addr, stores: !matches!(what, What::Load { .. }), fills };
             if addr >= L1_SIZE {
                 if (LOCAL_BASE..NIU0_BASE).contains(&addr) {
-                    self.filter.tell_kept(core, &mut tell);
+                    self.filter.local.tell_kept(core, &mut tell);
                 }
             } else if self.filter.records(core, at, &access, &mut tell) {
                 self.filter.passes(&what);
