@@ -22,6 +22,7 @@ mod report;
 mod tables;
 mod timeline;
 mod tracker;
+mod tracks;
 mod why;
 
 pub use activity::{Activity, Kernel, Listener, Place};

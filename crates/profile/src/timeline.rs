@@ -6,16 +6,16 @@
 //! track with what arrives there, to which arrows lead from the requests, and a counter of requests
 //! that have not been answered. Tracks appear with their first event.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
 use crate::tables::{ByRequest, ByTile};
+use crate::tracks::{EndTracks, InFlight, TileTracks, Working, of_spot};
 use crate::{Activity, Command, Kernel, Listener, Place, Why};
 use tilework_abi::addr::Cycle;
 use tilework_abi::board::AICLK_MHZ;
 use tilework_abi::noc::NocXy;
-use tilework_abi::tensix::Processor;
 use tilework_sim::{PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, Wants};
 use tilework_timeline::{Arrow, Clock, CounterTrack, Label, Stream, TimelineError, Track, Value};
 
@@ -49,45 +49,15 @@ pub struct ChipTimeline<W> {
     failure: Option<TimelineError>,
     choice: Choice,
     tiles: ByTile<TileTracks>,
-    ends: BTreeMap<Spot, EndTracks>,
+    ends: Vec<(Spot, EndTracks)>,
     requests: ByRequest<InFlight>,
-    /// The names of what requests go to. Asked by place, never walked.
-    remotes: HashMap<Spot, Box<str>>,
+    /// The names of what requests go to: of tiles, and of others.
+    tile_names: ByTile<Box<str>>,
+    other_names: Vec<(Spot, Box<str>)>,
+    /// Memory for texts.
+    text: String,
     /// Launches: the track of each queue.
     launches: BTreeMap<Option<u8>, Track>,
-}
-
-struct TileTracks {
-    root: Track,
-    cores: [Option<Track>; 5],
-    /// With the span that a unit works and has not been written.
-    units: BTreeMap<Unit, Working>,
-    /// Of each NoC; true while a request is in flight on it.
-    lanes: [Vec<(Track, bool)>; 2],
-    arrivals: Option<Track>,
-    levels: BTreeMap<u32, CounterTrack>,
-    queue: Option<CounterTrack>,
-    commands: BTreeMap<Processor, CounterTrack>,
-}
-
-struct Working {
-    track: Track,
-    span: Option<(Cycle, Cycle, u8)>,
-}
-
-/// The tracks of a DRAM bank or of the host.
-struct EndTracks {
-    arrivals: Track,
-    waiting: CounterTrack,
-    level: i64,
-}
-
-struct InFlight {
-    tile: NocXy,
-    noc: usize,
-    lane: usize,
-    arrow: Arrow,
-    what: &'static str,
 }
 
 impl<W: Write + Send> ChipTimeline<W> {
@@ -98,9 +68,11 @@ impl<W: Write + Send> ChipTimeline<W> {
             failure: None,
             choice,
             tiles: ByTile::default(),
-            ends: BTreeMap::new(),
+            ends: Vec::new(),
             requests: ByRequest::default(),
-            remotes: HashMap::new(),
+            tile_names: ByTile::default(),
+            other_names: Vec::new(),
+            text: String::new(),
             launches: BTreeMap::new(),
         }
     }
@@ -214,22 +186,33 @@ impl<W: Write + Send> ChipTimeline<W> {
 
     fn wait_starts(&mut self, at: Cycle, place: Place, why: &Why) {
         let Some(track) = self.core(place) else { return };
-        let name = format!("waits for {}", why.what);
         let args = [("reason", Value::Str(why.kind))];
-        self.begin(track, at, &Label { name: &name, args: &args, ..Label::default() });
+        self.begin_named(track, at, ["waits for ", &why.what], &args);
     }
 
     fn command_starts(&mut self, at: Cycle, place: Place, command: &Command) {
         let Some(track) = self.core(place) else { return };
-        let name = match &command.program {
-            Some(program) => format!("{}: {program}", command.name),
-            None => command.name.to_owned(),
-        };
+        let (colon, name) = command.program.as_deref().map_or(("", ""), |program| (": ", program));
         let args = [("queue", Value::U64(command.queue.into())), ("number", Value::U64(command.number))];
         let bytes = command.bytes.map(|bytes| ("bytes", Value::U64(bytes)));
         let program = command.program.as_deref().map(|program| ("program", Value::Str(program)));
         let args: Vec<_> = args.into_iter().chain(bytes).chain(program).collect();
-        self.begin(track, at, &Label { name: &name, args: &args, ..Label::default() });
+        self.begin_named(track, at, [command.name, colon, name], &args);
+    }
+
+    /// Begins a slice whose name has parts.
+    fn begin_named<const N: usize>(
+        &mut self,
+        track: Track,
+        at: Cycle,
+        parts: [&str; N],
+        args: &[(&'static str, Value<'_>)],
+    ) {
+        let mut name = std::mem::take(&mut self.text);
+        name.clear();
+        parts.iter().for_each(|part| name.push_str(part));
+        self.begin(track, at, &Label { name: &name, args, ..Label::default() });
+        self.text = name;
     }
 
     /// The end of what a core began last.
@@ -250,8 +233,12 @@ impl<W: Write + Send> ChipTimeline<W> {
             RequestKind::Atomic => "atomic",
         };
         let Some(arrow) = self.with(|stream| Ok(stream.arrow())) else { return };
-        let Self { stream: Some(stream), remotes, .. } = self else { return };
-        let remote = remotes.entry(request.remote).or_insert_with(|| request.remote.to_string().into());
+        let Self { stream: Some(stream), tile_names, other_names, .. } = self else { return };
+        let name = || request.remote.to_string().into_boxed_str();
+        let remote = match request.remote {
+            Spot::Tensix(tile) => tile_names.get_or_insert_with(tile, name),
+            spot => of_spot(other_names, spot, name),
+        };
         let args = [
             ("bytes", Value::U64(request.len)),
             ("core", Value::Str(place.core.name())),
@@ -333,16 +320,16 @@ impl<W: Write + Send> ChipTimeline<W> {
 
     /// Requests at a bank or the host that have not been answered become more or fewer.
     fn waiting(&mut self, at: Cycle, spot: Spot, change: i64) -> Option<Track> {
-        if !self.ends.contains_key(&spot) {
+        if !self.ends.iter().any(|(of, _)| *of == spot) {
             let name = match spot {
                 Spot::Pcie => "host (PCIe)".to_owned(),
                 spot => spot.to_string(),
             };
             let root = self.with(|stream| stream.track(&name, None))?;
             let waiting = self.with(|stream| stream.counter_track("requests under way", Some(root), "requests"))?;
-            self.ends.insert(spot, EndTracks { arrivals: root, waiting, level: 0 });
+            self.ends.push((spot, EndTracks { arrivals: root, waiting, level: 0 }));
         }
-        let end = self.ends.get_mut(&spot)?;
+        let (_, end) = self.ends.iter_mut().find(|(of, _)| *of == spot)?;
         end.level = (end.level + change).max(0);
         let (track, counter, level) = (end.arrivals, end.waiting, end.level);
         self.count(counter, at, level);

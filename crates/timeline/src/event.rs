@@ -137,14 +137,27 @@ pub(crate) struct Arg {
 
 impl Arg {
     pub(crate) fn new(names: &mut Names, key: &str, value: Value<'_>) -> Self {
-        let value = match value {
-            Value::U64(v) => Kept::U64(v),
-            Value::I64(v) => Kept::I64(v),
-            Value::F64(v) => Kept::F64(v),
-            Value::Bool(v) => Kept::Bool(v),
-            Value::Str(v) => Kept::Str(names.add(v)),
-        };
+        let value = Kept::new(names, value);
         Self { key: names.add(key), value }
+    }
+
+    /// With a key that is a constant.
+    pub(crate) fn with_constant(names: &mut Names, key: &'static str, value: Value<'_>) -> Self {
+        let value = Kept::new(names, value);
+        Self { key: names.add_constant(key), value }
+    }
+}
+
+impl Kept {
+    #[inline]
+    fn new(names: &mut Names, value: Value<'_>) -> Self {
+        match value {
+            Value::U64(v) => Self::U64(v),
+            Value::I64(v) => Self::I64(v),
+            Value::F64(v) => Self::F64(v),
+            Value::Bool(v) => Self::Bool(v),
+            Value::Str(v) => Self::Str(names.add(v)),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Label<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its arguments.
-    pub args: &'a [(&'a str, Value<'a>)],
+    pub args: &'a [(&'static str, Value<'a>)],
     /// The arrow that starts here.
     pub from: Option<Arrow>,
     /// The arrow that ends here.
@@ -46,6 +46,8 @@ pub struct Stream<W> {
     pending: Vec<Item>,
     /// Their arguments.
     args: Vec<Arg>,
+    /// What both had their memory from before.
+    spare: (Vec<Item>, Vec<Arg>),
     /// With so many they are put in order: not again and again for the sake of a few.
     limit: usize,
     /// Events so far, for the order of those of one time.
@@ -100,6 +102,8 @@ struct Details {
 
 /// Events are put in order when there are so many more than could not be written the last time.
 const PENDING: usize = 1 << 12;
+/// Arguments of each for which there is room at first.
+const ARGS: usize = 4;
 
 impl<W: Write> Stream<W> {
     /// A timeline in `format` with times in `clock`, of which `window` is written to `out`.
@@ -122,8 +126,9 @@ impl<W: Write> Stream<W> {
             tracks: Vec::new(),
             states: Vec::new(),
             packets,
-            pending: Vec::new(),
-            args: Vec::new(),
+            pending: Vec::with_capacity(PENDING),
+            args: Vec::with_capacity(ARGS * PENDING),
+            spare: (Vec::new(), Vec::new()),
             limit: PENDING,
             sequence: 0,
             arrows: 0,
@@ -161,7 +166,11 @@ impl<W: Write> Stream<W> {
     ) -> Result<u32, TimelineError> {
         let index = u32::try_from(self.tracks.len()).expect("memory ends before tracks do");
         self.tracks.push(TrackRecord { name: name.to_owned(), parent: parent.map(|t| t.0), unit });
-        let path = text::escaped(&path(&self.tracks, index));
+        // Of long texts only one format has any use.
+        let path = match self.format {
+            Format::Text => text::escaped(&path(&self.tracks, index)),
+            Format::Perfetto | Format::Json => String::new(),
+        };
         let record = &self.tracks[index as usize];
         match self.format {
             Format::Perfetto => self.packets.track(&mut self.out, self.clock, index, record)?,
@@ -221,7 +230,7 @@ impl<W: Write> Stream<W> {
 
     fn details(&mut self, label: &Label<'_>) -> Details {
         let first = number(&self.args);
-        self.args.extend(label.args.iter().map(|(key, value)| Arg::new(&mut self.names, key, *value)));
+        self.args.extend(label.args.iter().map(|(key, value)| Arg::with_constant(&mut self.names, key, *value)));
         let args = first..number(&self.args);
         let none = ArrowEnd::From(Arrow(0));
         let arrows = match (label.from.map(ArrowEnd::From), label.to.map(ArrowEnd::To)) {
@@ -258,7 +267,10 @@ impl<W: Write> Stream<W> {
 
     fn write_before(&mut self, at: u64) -> Result<(), TimelineError> {
         // Stable: those of one time stay in the order of their coming.
-        let (mut items, args) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.args));
+        let mut spare = std::mem::take(&mut self.spare);
+        std::mem::swap(&mut self.pending, &mut spare.0);
+        std::mem::swap(&mut self.args, &mut spare.1);
+        let (mut items, mut args) = spare;
         items.sort_by_key(|item| item.at);
         let ready = items.partition_point(|item| item.at < at);
         for item in &items[..ready] {
@@ -270,16 +282,17 @@ impl<W: Write> Stream<W> {
                 self.write(item, args)?;
             }
         }
-        items.drain(..ready);
-        for item in &mut items {
+        for mut item in items.drain(..).skip(ready) {
             let own = item.args(&args);
             if let Kind::Start(details) | Kind::Instant(details) = &mut item.kind {
                 let first = number(&self.args);
                 self.args.extend_from_slice(own);
                 details.args = first..number(&self.args);
             }
+            self.pending.push(item);
         }
-        self.pending = items;
+        args.clear();
+        self.spare = (items, args);
         if at > self.window.start {
             self.start()?;
         }
