@@ -3,7 +3,6 @@
 //! The host allocates and frees while programs are still in the queue. So a buffer is there for the
 //! launches from its allocation to its end, whenever they run.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_driver::{BankNote, BufferNote};
@@ -12,6 +11,8 @@ use tilework_driver::{BankNote, BufferNote};
 #[derive(Clone, Debug)]
 struct Entry {
     note: Arc<BufferNote>,
+    /// Its pages in the bank.
+    runs: Vec<Range<u64>>,
     /// Numbers of launches.
     alive: Range<u64>,
 }
@@ -19,7 +20,18 @@ struct Entry {
 /// All buffers of a device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Buffers {
-    banks: BTreeMap<BankNote, Vec<Entry>>,
+    /// By banks (`place`).
+    banks: Vec<Vec<Entry>>,
+}
+
+/// Where a bank is in a table of all: the host, DRAM, the tiles by their coordinates, which have
+/// six bits each.
+fn place(bank: BankNote) -> usize {
+    match bank {
+        BankNote::Host => 0,
+        BankNote::Dram(bank) => 1 + usize::from(bank),
+        BankNote::Core(xy) => 1 + (1 << u8::BITS) + (usize::from(xy.y) << 6 | usize::from(xy.x)),
+    }
 }
 
 /// How an access lies to the buffers of its bank.
@@ -36,16 +48,28 @@ pub(crate) enum Found {
 impl Buffers {
     /// A buffer, for launches from number `launch` on.
     pub(crate) fn add(&mut self, note: &Arc<BufferNote>, launch: u64) {
-        for &bank in &note.banks {
-            let entry = Entry { note: Arc::clone(note), alive: launch..u64::MAX };
-            self.banks.entry(bank).or_default().push(entry);
+        let places = note.banks.iter().map(|&bank| place(bank));
+        self.banks.resize_with(places.clone().max().map_or(0, |last| last + 1).max(self.banks.len()), Vec::new);
+        let is_new = |entries: &[Entry]| entries.last().is_none_or(|entry| !Arc::ptr_eq(&entry.note, note));
+        for at in places {
+            if !is_new(&self.banks[at]) {
+                continue;
+            }
+            let entry = Entry { note: Arc::clone(note), runs: Vec::new(), alive: launch..u64::MAX };
+            self.banks[at].push(entry);
+        }
+        for run in &note.runs {
+            let of_bank = self.banks.get_mut(place(run.bank)).and_then(|entries| entries.last_mut());
+            if let Some(entry) = of_bank.filter(|entry| Arc::ptr_eq(&entry.note, note)) {
+                entry.runs.push(run.range.clone());
+            }
         }
     }
 
     /// The buffer is not there for launches from number `launch` on. Buffers that no launch from
     /// number `oldest` on may use are forgotten.
     pub(crate) fn free(&mut self, id: u64, launch: u64, oldest: u64) {
-        for entries in self.banks.values_mut() {
+        for entries in &mut self.banks {
             for entry in entries.iter_mut().filter(|entry| entry.note.id == id && entry.alive.end == u64::MAX) {
                 entry.alive.end = launch;
             }
@@ -55,29 +79,29 @@ impl Buffers {
 
     /// The name of the buffer whose page has the byte at `addr`.
     pub(crate) fn name(&self, bank: BankNote, addr: u64, launch: u64) -> Option<&str> {
-        let alive = self.banks.get(&bank)?.iter().filter(|entry| entry.alive.contains(&launch));
-        let has = |note: &BufferNote| note.runs.iter().any(|run| run.bank == bank && run.range.contains(&addr));
-        alive.map(|entry| &*entry.note).find(|note| has(note)).map(|note| note.name.as_str())
+        let mut alive = self.banks.get(place(bank))?.iter().filter(|entry| entry.alive.contains(&launch));
+        let found = alive.find(|entry| entry.runs.iter().any(|run| run.contains(&addr)));
+        found.map(|entry| entry.note.name.as_str())
     }
 
     /// How the `len` bytes at `addr` of `bank` lie to what launch number `launch` may use.
     pub(crate) fn find(&self, bank: BankNote, addr: u64, len: u64, launch: u64) -> Found {
         let end = addr.saturating_add(len);
-        let alive = || self.banks.get(&bank).into_iter().flatten().filter(|entry| entry.alive.contains(&launch));
+        let alive = || self.banks.get(place(bank)).into_iter().flatten().filter(|entry| entry.alive.contains(&launch));
         let mut past: Option<(Arc<BufferNote>, u64)> = None;
         for entry in alive() {
-            for run in entry.note.runs.iter().filter(|run| run.bank == bank && run.range.contains(&addr)) {
-                if end <= run.range.end {
-                    return Found::Within(run.range.clone());
+            for run in entry.runs.iter().filter(|run| run.contains(&addr)) {
+                if end <= run.end {
+                    return Found::Within(run.clone());
                 }
-                past = Some((Arc::clone(&entry.note), end - run.range.end));
+                past = Some((Arc::clone(&entry.note), end - run.end));
             }
         }
         // Behind the last page: in a row of the buffer that has no page in this bank, or
         // right behind.
         let behind = || {
-            alive().find_map(|Entry { note, .. }| {
-                let last = note.runs.iter().filter(|run| run.bank == bank).map(|run| run.range.end).max();
+            alive().find_map(|Entry { note, runs, .. }| {
+                let last = runs.iter().map(|run| run.end).max();
                 let last = last.unwrap_or(note.taken.start);
                 let room = note.taken.end.max(last.saturating_add(u64::from(note.distance)));
                 (last <= addr && addr < room).then(|| (Arc::clone(note), end - last))
