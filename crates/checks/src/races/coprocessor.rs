@@ -85,6 +85,14 @@ impl RaceObserver {
                 self.passes(tile, of(by, thread), pushed, Insn::decode(insn));
             }
             What::UnitRead { addr, len, by } => self.unit_does(tile, agent, of(by, 0), Done::Reads { addr, len }),
+            What::UnitReads { spans, by } => match agent {
+                ProbedUnit::Unpacker(number) => self.unpacks(tile, number, of(by, 0), spans.iter()),
+                _ => {
+                    for (addr, len) in spans.iter() {
+                        self.unit_does(tile, agent, of(by, 0), Done::Reads { addr, len });
+                    }
+                }
+            },
             What::UnitWrite { addr, len, by } => self.unit_does(tile, agent, of(by, 0), Done::Writes { addr, len }),
             What::UnitStore { addr, by, .. } => self.unit_does(tile, agent, of(by, 0), Done::Stores { addr }),
             What::Configures { thread, word, mask, value } => {
@@ -107,7 +115,11 @@ impl RaceObserver {
     /// passes next.
     fn unit_does(&mut self, tile: usize, unit: ProbedUnit, by: By, done: Done) {
         match unit {
-            ProbedUnit::Unpacker(number) => self.unpacks(tile, number, by, done),
+            ProbedUnit::Unpacker(number) => {
+                if let Done::Reads { addr, len } = done {
+                    self.unpacks(tile, number, by, std::iter::once((addr, len)));
+                }
+            }
             ProbedUnit::Mover => self.moves(tile, by, done),
             ProbedUnit::Packer => self.tiles[tile].doing[PACKER].push(done),
             ProbedUnit::Scalar => self.tiles[tile].doing[SCALAR].push(done),
@@ -115,14 +127,14 @@ impl RaceObserver {
         }
     }
 
-    fn unpacks(&mut self, tile: usize, number: u8, by: By, done: Done) {
+    fn unpacks(&mut self, tile: usize, number: u8, by: By, reads: impl Iterator<Item = (u32, u32)>) {
         let t = &mut self.tiles[tile];
         let Some((thread, passed)) = t.starting else { return };
         let bank = t.units.bank().clone();
         let Some(job) = t.units.job(number, passed) else { return };
         let (stamp, moment) = (job.stamp, job.moment.clone());
         let knows = |other: Stamp| other.part == stamp.part || moment.knows(other) || bank.knows(other);
-        if let Done::Reads { addr, len } = done {
+        for (addr, len) in reads {
             self.l1(tile, (addr, len, false), By { thread: thread.into(), ..by }.access(stamp), &knows);
         }
     }

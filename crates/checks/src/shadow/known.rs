@@ -13,7 +13,7 @@
 //! Kernels of the command queue are no kernels of a program: of their tiles' L1 nothing is asked
 //! but that what they read has been written. Below the space of buffers loads are right wherever it
 //! has been written, except by kernels from the configuration of their launch. There they are right
-//! from their own arguments, and where the same instruction has been right before.
+//! where the same instruction has been right before.
 //!
 //! Copies in data caches are the chip's part ([`tilework_sim::What::Holds`]). In local RAM all of
 //! the word must have been written, and it must be so far from the limit of the stack that no
@@ -22,7 +22,6 @@
 //! A check that wants to see more accesses than that must leave its memory out here.
 
 use super::cbs::Cb;
-use super::l1::readable;
 use super::observer::{CheckObserver, Span};
 use super::tile::{CoreState, Tile};
 use super::written::{PAGE, Shadow, WORD, WORDS, Written};
@@ -44,9 +43,8 @@ pub(super) const LARGEST_OFFSET: u32 = 2047;
 const AGAIN: u32 = 64;
 const AGAIN_L1: u32 = 16;
 
-/// Bytes of a page of words, and the most pages of a configuration that are told of.
+/// Bytes of a page of words.
 const WORD_PAGE: u32 = 256;
-const CONFIG_PAGES: u32 = 16;
 
 /// What was last told of a core's memory.
 #[derive(Clone, Debug, Default)]
@@ -149,6 +147,11 @@ impl Told {
         }
     }
 
+    /// Another program begins.
+    pub(super) fn forget(&mut self) {
+        (self.pages, self.seen) = (0..0, 0);
+    }
+
     fn tells(&mut self, pages: Range<u64>) {
         *self = Self { pages, granules: [(0, 0); AHEAD as usize], seen: 0 };
     }
@@ -162,7 +165,6 @@ impl Told {
 
 /// Behind the words that firmware polls, in the first page of L1.
 const POLLED_END: u32 = PAGE as u32;
-const POLLED_PAGES: u32 = POLLED_END / WORD_PAGE;
 
 /// What was told of words of L1 for good, by pages of words.
 #[derive(Clone, Debug, Default)]
@@ -193,29 +195,6 @@ impl ToldWords {
 }
 
 impl CheckObserver {
-    /// A core has loaded from the first bytes of L1: tells of which words loads are right there.
-    /// The rest of a launch, of buffers and of arguments lies behind them; what BRISC finds at
-    /// boundaries is the chip's part.
-    #[inline]
-    pub(super) fn may_know_words(&mut self, tile: &mut Tile, core: Processor, addr: u32, at: Cycle) {
-        if addr < POLLED_END && self.is_asked && tile.told_words.is_due(&tile.l1, addr) {
-            self.know_words(tile, core, at);
-        }
-    }
-
-    #[cold]
-    fn know_words(&mut self, tile: &mut Tile, core: Processor, since: Cycle) {
-        let Some(map) = self.firmware.as_ref().map(|firmware| firmware.map) else { return };
-        // Behind the first word: it is where pointers that are zero lead.
-        let end = map.kernel_config.get().min(map.text_cache.get()).min(map.data.get()).min(map.bank_table.get());
-        for page in 0..POLLED_PAGES {
-            let own = within_words(page, &(4..end));
-            let words = words_of(&tile.l1, page) & own;
-            tile.told_words.tells(page, words | !own);
-            self.tell(Known { tile: tile.xy, core, since, of: KnownOf::Words, page, granules: words });
-        }
-    }
-
     /// A kernel has accessed L1: tells what is known there, if it is time to.
     #[inline]
     pub(super) fn may_know_l1(&mut self, tile: &mut Tile, core: Processor, span: Span, at: Cycle) {
@@ -237,16 +216,19 @@ impl CheckObserver {
         }
     }
 
-    /// A core has loaded from L1 what is in no buffer.
+    /// A core has loaded from L1 what is in no buffer: tells of which words or granules loads are
+    /// right there. What BRISC finds at boundaries, in the first bytes, is the chip's part.
     #[inline]
     pub(super) fn may_know_loads(&mut self, tile: &mut Tile, core: Processor, addr: u32, at: Cycle) {
         let Some(map) = self.firmware.as_ref().filter(|_| self.is_asked).map(|firmware| &firmware.map) else { return };
-        if addr < POLLED_END || !tile.is_queue && addr >= map.data.get() {
-        } else if tile.told_loads.is_due(&tile.l1, addr.into()) {
+        if !tile.is_queue && addr >= map.data.get() {
+            return;
+        }
+        if addr >= POLLED_END && tile.told_loads.is_due(&tile.l1, addr.into()) {
             self.know_loads(tile, core, at, addr);
         } else if !tile.told_loads.has(addr.into()) && tile.told_words.is_due(&tile.l1, addr) {
-            // Of the rest of what was written there single words.
-            self.know_loads_of_words(tile, core, at, addr);
+            // Of what was written otherwise single words.
+            self.know_words(tile, core, at, addr);
         }
     }
 
@@ -332,8 +314,17 @@ impl CheckObserver {
     }
 
     #[cold]
-    fn know_loads_of_words(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
-        let Some((range, but)) = self.unowned(tile) else { return };
+    fn know_words(&mut self, tile: &mut Tile, core: Processor, since: Cycle, addr: u32) {
+        let Some(firmware) = &self.firmware else { return };
+        let MemoryMap { kernel_config, text_cache, data, bank_table, .. } = firmware.map;
+        let (range, but) = match addr < POLLED_END {
+            // Behind the first word: it is where pointers that are zero lead.
+            true => (4..kernel_config.get().min(text_cache.get()).min(data.get()).min(bank_table.get()), 0..0),
+            false => match self.unowned(tile) {
+                Some(ranges) => ranges,
+                None => return,
+            },
+        };
         let page = addr / WORD_PAGE;
         let own = within_words(page, &range) & !within_words(page, &but);
         let granules = words_of(&tile.l1, page) & own;
@@ -348,30 +339,6 @@ impl CheckObserver {
         let granules = written(&tile.l1, page) & own;
         tile.cores[core.index()].told_stores.tells(page, granules | !own);
         self.tell(Known { tile: tile.xy, core, since, of: KnownOf::L1, page: page as u32, granules });
-    }
-
-    /// A program is about to begin, or has begun: what its kernels are given to read. At an access
-    /// to a boundary, which ends what was known before.
-    pub(super) fn know_arguments(&mut self, tile: &Tile, at: Cycle) {
-        let Some(launch) = tile.launch.as_ref().filter(|_| self.is_asked) else { return };
-        let pages = launch.config.start / WORD_PAGE..launch.config.end.div_ceil(WORD_PAGE);
-        for core in Processor::ALL.into_iter().filter(|core| tile.cores[core.index()].kernel.is_some()) {
-            let (unique, others) = readable(launch, core, tile.number);
-            // Otherwise what is wrong depends on by which address a word is reached.
-            let is_free =
-                unique.is_empty() || others.iter().any(|range| !range.is_empty() && range.start == unique.start);
-            let others = if is_free { &others[..] } else { &[] };
-            for page in pages.clone().take(CONFIG_PAGES as usize) {
-                let words =
-                    others.iter().fold(within_words(page, &unique), |all, range| all | within_words(page, range));
-                if words != 0 {
-                    let granules = words & words_of(&tile.l1, page);
-                    let of = KnownOf::Arguments;
-                    // What happened at the boundary itself is over.
-                    self.tell(Known { tile: tile.xy, core, since: at + 1, of, page, granules });
-                }
-            }
-        }
     }
 
     #[cold]

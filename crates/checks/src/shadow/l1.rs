@@ -280,7 +280,7 @@ fn arguments_of(launch: &LaunchNote, core: Processor) -> &ArgumentsNote {
 
 /// What a core of tile number `number` of a launch may read of its configuration: its own
 /// arguments, and all others.
-pub(super) fn readable(launch: &LaunchNote, core: Processor, number: usize) -> (Range<u32>, [Range<u32>; 3]) {
+fn readable(launch: &LaunchNote, core: Processor, number: usize) -> (Range<u32>, [Range<u32>; 3]) {
     let arguments = arguments_of(launch, core);
     let others = [
         arguments.common..arguments.common + 4 * arguments.common_words,

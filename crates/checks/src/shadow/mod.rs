@@ -12,6 +12,7 @@ mod known;
 mod l1;
 mod local;
 pub(crate) mod observer;
+mod packets;
 pub(crate) mod report;
 #[cfg(test)]
 mod tests;

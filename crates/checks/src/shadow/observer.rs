@@ -19,10 +19,7 @@ use tilework_abi::msg::{LAUNCH_MSG_BYTES, RUN_DONE, RUN_GO};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{INSTRN_BUF_BASE, L1_SIZE, LOCAL_BASE, MOP_CFG_BASE, PC_BUF_BASE, Processor};
 use tilework_driver::{FirmwareNote, LaunchNote, Note};
-use tilework_sim::{
-    Agent, Cycle, Event, Known, Observer, PacketEvent, PacketKind, Request, RequestKind, Spot, Unit, Unjudged, Wants,
-    What,
-};
+use tilework_sim::{Agent, Cycle, Event, Known, Observer, Request, RequestKind, Spot, Unit, Unjudged, Wants, What};
 
 /// Looks for wrong accesses and broken rules of protocol. Attach it to a chip before the device is
 /// opened: what was written and allocated before is not known to it.
@@ -134,7 +131,6 @@ impl CheckObserver {
                 self.loaded(tile, (core, actor), span, (value, cached));
                 self.may_know_l1(tile, core, span, event.at);
                 self.may_know_loads(tile, core, addr, event.at);
-                self.may_know_words(tile, core, addr, event.at);
             }
             What::Store { addr, bytes, value } if addr < L1_SIZE => {
                 let span = Span { addr, len: bytes.into() };
@@ -198,13 +194,13 @@ impl CheckObserver {
         } else if self.stranger.is_some() {
             self.reads_null(actor, in_l1(tile.xy, span));
         } else if core == Processor::Brisc {
-            self.watch_go(tile, span, value, actor.at);
+            self.watch_go(tile, span, value);
         }
         self.check_written(tile, actor, span, 1);
     }
 
     /// BRISC's firmware has loaded a word: that of a go message, or of a launch message.
-    fn watch_go(&mut self, tile: &mut Tile, Span { addr, len: bytes }: Span, value: u32, at: Cycle) {
+    fn watch_go(&mut self, tile: &mut Tile, Span { addr, len: bytes }: Span, value: u32) {
         let Some(firmware) = &self.firmware else { return };
         let (go, launch) = (firmware.map.go.get(), firmware.map.launch.get());
         if let Some(offset) = addr.checked_sub(go).filter(|&offset| offset < 4 * GO_ENTRIES) {
@@ -219,7 +215,6 @@ impl CheckObserver {
             && bytes == 4
         {
             tile.check_base(value);
-            self.know_arguments(tile, at);
         }
     }
 
@@ -295,7 +290,11 @@ impl CheckObserver {
             }
             return;
         }
-        let (What::UnitRead { by, .. } | What::UnitWrite { by, .. } | What::UnitStore { by, .. }) = event.what else {
+        let (What::UnitRead { by, .. }
+        | What::UnitReads { by, .. }
+        | What::UnitWrite { by, .. }
+        | What::UnitStore { by, .. }) = event.what
+        else {
             return;
         };
         let core = by.unwrap_or(Processor::Brisc);
@@ -309,11 +308,12 @@ impl CheckObserver {
         let in_kernel = by.is_some_and(|core| tile.cores[core.index()].in_kernel(event.pc));
         match event.what {
             What::UnitRead { addr, len, .. } if len > 0 => {
-                let span = Span { addr, len };
-                if in_kernel {
-                    self.read_l1(tile, core, actor, span);
+                self.read_by_unit(tile, (in_kernel, core), actor, Span { addr, len });
+            }
+            What::UnitReads { spans, .. } if spans.len > 0 => {
+                for (addr, len) in spans.iter() {
+                    self.read_by_unit(tile, (in_kernel, core), actor, Span { addr, len });
                 }
-                self.check_written(tile, actor, span, PADDING.min(len));
             }
             What::UnitWrite { addr, len, .. } if len > 0 => {
                 let span = Span { addr, len };
@@ -327,115 +327,17 @@ impl CheckObserver {
         }
     }
 
-    /// A request of a core.
-    fn requested(&mut self, tile: &mut Tile, core: Processor, actor: Actor, request: &Request) {
-        let known = tile.launch.clone();
-        let known = known.filter(|_| tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)));
-        let Some(launch) = known.or_else(|| self.stranger.clone()) else { return };
-        let issued = Issued { actor, launch, request: Arc::new(request.clone()) };
-        self.in_flight.issue(&mut self.reports, &issued);
-        protocol::started(tile, core, &issued, &self.in_flight);
-        let agent = actor.by(issued.agent());
-        let len = u32::try_from(request.len).unwrap_or(u32::MAX);
-        if let Ok(addr) = u32::try_from(request.local_addr) {
-            let span = Span { addr, len };
-            match request.kind {
-                RequestKind::Read if addr < L1_SIZE => {
-                    self.write_l1(tile, Some(core), agent, span);
-                    self.may_know_arriving(tile, Some(core), span, agent.at);
-                }
-                RequestKind::Write if addr < L1_SIZE => {
-                    self.read_l1(tile, core, agent, span);
-                    if self.stranger.is_some() {
-                        self.reads_null(agent, in_l1(tile.xy, span));
-                    }
-                    self.check_written(tile, agent, span, PADDING.min(len));
-                }
-                _ => {}
-            }
+    #[inline]
+    fn read_by_unit(&mut self, tile: &mut Tile, (in_kernel, core): (bool, Processor), actor: Actor, span: Span) {
+        if in_kernel {
+            self.read_l1(tile, core, actor, span);
         }
-        self.remote(tile, &issued, agent, len);
-    }
-
-    /// The other end of a request.
-    fn remote(&mut self, tile: &mut Tile, issued: &Issued, agent: Actor, len: u32) {
-        let request = &issued.request;
-        match request.remote {
-            Spot::Dram(_) if self.stranger.is_some() => {}
-            Spot::Dram(bank) => self.reach_dram(issued, agent, bank),
-            Spot::Tensix(xy) => {
-                let Ok(addr) = u32::try_from(request.remote_addr) else { return };
-                if addr >= L1_SIZE || request.kind == RequestKind::Read {
-                    return;
-                }
-                let span = Span { addr, len };
-                if xy == tile.xy {
-                    self.write_l1_of(tile, None, agent, span, &issued.launch);
-                } else {
-                    let mut other = self.tiles.take(xy);
-                    self.write_l1_of(&mut other, None, agent, span, &issued.launch);
-                    self.tiles.put(other);
-                }
-            }
-            Spot::Pcie | Spot::Arc | Spot::Inert => {}
-        }
-    }
-
-    /// A packet at a Tensix tile.
-    fn on_packet(&mut self, tile: &mut Tile, event: &Event) {
-        let What::Arrives(packet) = event.what else {
-            if let (What::Wrapped { .. }, Agent::Niu(noc)) = (&event.what, event.agent) {
-                let host = Actor { tile: tile.xy, agent: Who::Host, code: None, at: event.at };
-                self.rare(tile, By::Niu(noc), host, &event.what);
-            }
-            return;
-        };
-        let issued = self.in_flight.of(packet.id).cloned();
-        if let (Ok(addr), true) = (u32::try_from(packet.addr), packet.len > 0)
-            && addr < L1_SIZE
-        {
-            let span = Span { addr, len: packet.len.min(L1_SIZE - addr) };
-            let host = Actor { tile: tile.xy, agent: Who::Host, code: None, at: event.at };
-            let actor = issued.as_ref().map_or(host, |issued| issued.actor.by(issued.agent()));
-            match packet.kind {
-                PacketKind::WriteRequest | PacketKind::AtomicRequest => {
-                    if let Some(issued) = issued.as_ref().filter(|issued| issued.actor.tile != tile.xy) {
-                        tile.was_told = true;
-                        self.write_cb(tile, None, actor, span, Some(&issued.launch));
-                    }
-                    self.wrote(tile, None, actor, span);
-                }
-                PacketKind::ReadResponse | PacketKind::AtomicResponse => {
-                    self.wrote(tile, None, actor, span);
-                    self.may_know_arriving(tile, None, span, event.at);
-                }
-                PacketKind::ReadRequest if issued.is_some() => {
-                    self.check_written(tile, actor, span, PADDING.min(span.len))
-                }
-                _ => {}
-            }
-        }
-        self.in_flight.arrived(&packet);
-    }
-
-    /// A packet at a DRAM bank.
-    fn on_dram(&mut self, bank: u8, packet: &PacketEvent, at: Cycle) {
-        let issued = self.in_flight.of(packet.id).cloned();
-        match packet.kind {
-            PacketKind::WriteRequest | PacketKind::AtomicRequest => self.wrote_dram(bank, packet, issued.as_ref(), at),
-            PacketKind::ReadRequest => {
-                if let Some(issued) = &issued {
-                    self.read_dram(bank, packet, issued, at);
-                }
-            }
-            _ => {}
-        }
-        self.in_flight.arrived(packet);
+        self.check_written(tile, actor, span, PADDING.min(span.len));
     }
 
     /// Bytes of L1 have been written.
     #[inline]
-    fn wrote(&mut self, tile: &mut Tile, core: Option<Processor>, actor: Actor, span: Span) {
+    pub(super) fn wrote(&mut self, tile: &mut Tile, core: Option<Processor>, actor: Actor, span: Span) {
         tile.wrote(span.addr, span.len.min(L1_SIZE - span.addr), core, || actor.place(None));
     }
 
@@ -512,7 +414,7 @@ impl Observer for CheckObserver {
         // Only what kernels leave in the coprocessor is set by registers behind those of streams
         // (`Self::set_by_store`), and not by those through which instructions are pushed.
         let registers = if self.follows_state { INSTRN_BUF_BASE..PC_BUF_BASE } else { MOP_CFG_BASE..u32::MAX };
-        Unjudged { code, stacks, polled: go..go + 4 * GO_ENTRIES, registers, tiles }
+        Unjudged { code, stacks, polled: go..go + 4 * GO_ENTRIES, registers, tiles, fences: true, spans: true }
     }
 
     fn sees_counters_once(&self) -> bool {

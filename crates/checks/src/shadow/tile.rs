@@ -221,7 +221,7 @@ impl Tile {
             state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
             state.owned = 0..0;
             state.unseen = [None, None];
-            state.told = Default::default();
+            state.told.iter_mut().for_each(Told::forget);
             state.loaders.forget();
             if std::mem::take(&mut state.has_decoded) {
                 state.decoded.fill((0, None));

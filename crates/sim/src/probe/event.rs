@@ -1,6 +1,6 @@
 //! Events: what happened on the chip, when, where and by whom.
 
-use super::{FieldStore, LineAccess, PcCount};
+use super::{FieldStore, LineAccess, PcCount, Spans};
 use crate::Cycle;
 use std::fmt;
 use tilework_abi::noc::NocXy;
@@ -267,6 +267,14 @@ pub enum What {
         addr: u32,
         /// Bytes.
         len: u32,
+    },
+    /// The coprocessor reads several spans of L1 at once, each as by a [`What::UnitRead`], for
+    /// observers that take them so ([`Unjudged::spans`](super::Unjudged::spans)).
+    UnitReads {
+        /// The core that pushed the instruction, at the event's `pc`.
+        by: Option<Processor>,
+        /// The spans.
+        spans: Spans,
     },
     /// The coprocessor writes L1 (`ACCESSES`).
     UnitWrite {

@@ -12,15 +12,15 @@
 //!
 //! Of other words it can say that loads of any core find nothing wrong, once and for all: of those
 //! that firmware polls in the lowest bytes of L1 ([`KnownOf::Words`]), and of what programs only
-//! read ([`KnownOf::Loads`]); or loads of one core until its program ends, of its arguments
-//! ([`KnownOf::Arguments`]) or by one instruction ([`KnownOf::By`]). Before somebody writes there,
-//! copies are made up for likewise. Of boundaries that BRISC polls only loads are left out that
+//! read ([`KnownOf::Loads`]); or loads by one instruction, until the program ends ([`KnownOf::By`]).
+//! Before somebody writes there, copies are made up for likewise. Of boundaries that BRISC polls only loads are left out that
 //! find what the access before to any boundary found, because they begin and end nothing. Of memory
 //! that is known as soon as it has been written ([`KnownOf::Arriving`]) the tile itself sees when
 //! that is.
 //!
-//! No fence needs to be told: a copy from which a core loads was made behind its last fence, and
-//! either that load was told or it is made up for before anything depends on it.
+//! For this no fence needs to be told ([`Unjudged::fences`]): a copy from which a core loads was
+//! made behind its last fence, and either that load was told or it is made up for before anything
+//! depends on it.
 //!
 //! So what an observer concludes does not depend on when a tile hears of what it knows, which is
 //! some time later, and later for some numbers of threads than for others.
@@ -79,8 +79,6 @@ pub enum KnownOf {
     /// Loads of any core, for good, in granules of 4 bytes. At a boundary it is known that loads of
     /// the same value find nothing new.
     Words,
-    /// Loads from L1, in granules of 4 bytes.
-    Arguments,
     /// Loads from L1 by the instruction at this address, in granules of 4 bytes.
     By(u32),
     /// Loads from and stores to the core's own local RAM, in granules of 4 bytes.
@@ -133,13 +131,6 @@ const SHARED: u8 = u8::MAX;
 /// With the mark of a core: its accesses are left out when all of the granule has been written.
 const ARRIVING: u8 = 0x80;
 
-/// Words that each core loads without anything to be seen: so many bits of a page.
-#[derive(Clone, Copy, Debug)]
-struct Arguments {
-    page: u32,
-    words: [u64; 5],
-}
-
 /// An instruction, and the word that it loads without anything to be seen.
 type Loader = (u32, u32);
 const NO_LOADER: Loader = (u32::MAX, u32::MAX);
@@ -161,8 +152,7 @@ pub(crate) struct Filter {
     /// pages, as far as there are any.
     words: Vec<u64>,
     loads: Vec<u64>,
-    /// What is known by [`KnownOf::Arguments`] and [`KnownOf::By`].
-    arguments: Vec<Arguments>,
+    /// What is known by [`KnownOf::By`].
     loaders: [[Loader; LOADERS]; 5],
     has_loaders: bool,
     /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
@@ -187,7 +177,6 @@ impl Filter {
             lines: [[Line::NONE; LINES]; 5],
             words: Vec::new(),
             loads: Vec::new(),
-            arguments: Vec::new(),
             loaders: [[NO_LOADER; LOADERS]; 5],
             has_loaders: false,
             polled: None,
@@ -244,11 +233,7 @@ impl Filter {
     /// Whether nothing is wrong with a load of the word at `addr` by this instruction.
     fn is_right(&self, core: Processor, pc: u32, addr: u32) -> bool {
         let (word, granule) = (addr / WORD, addr / GRANULE);
-        let is_argument = |of: &Arguments| of.page == word / PAGE && of.words[core as usize] >> (word % PAGE) & 1 != 0;
-        has(&self.words, word)
-            || has(&self.loads, granule)
-            || self.loaders[core as usize][loader(pc)] == (pc, word)
-            || self.arguments.iter().any(is_argument)
+        has(&self.words, word) || has(&self.loads, granule) || self.loaders[core as usize][loader(pc)] == (pc, word)
     }
 
     /// A core empties its cache.
@@ -345,7 +330,6 @@ impl Filter {
     /// still of importance.
     fn forget(&mut self, mut told: impl FnMut(What)) {
         self.local.forget();
-        self.arguments.clear();
         if std::mem::take(&mut self.has_loaders) {
             self.loaders = [[NO_LOADER; LOADERS]; 5];
         }
@@ -410,13 +394,6 @@ impl Filter {
         match known.of {
             KnownOf::Words => add(&mut self.words, WORD_PAGES, known.page, known.granules),
             KnownOf::Loads => add(&mut self.loads, GRANULES / PAGE as usize, known.page, known.granules),
-            KnownOf::Arguments => {
-                let at = self.arguments.iter().position(|of| of.page == known.page).unwrap_or_else(|| {
-                    self.arguments.push(Arguments { page: known.page, words: [0; 5] });
-                    self.arguments.len() - 1
-                });
-                self.arguments[at].words[core] |= known.granules;
-            }
             KnownOf::By(_) if known.granules == 0 => {}
             KnownOf::By(pc) => {
                 self.has_loaders = true;

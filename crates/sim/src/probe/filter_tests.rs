@@ -138,11 +138,7 @@ fn copies_are_found_stale_whatever_is_left_out() {
                     let since = at.saturating_sub(next(100).into());
                     let of = match next(6) {
                         0 => Known { granules: 1 << next(3), of: KnownOf::Loads, ..known(core, since, FROM / 4096, 0) },
-                        1 => {
-                            let words = 0x00FF << next(8) << (16 * next(3));
-                            Known { of: KnownOf::Arguments, ..known(core, since, FROM / 256, words) }
-                        }
-                        2 => Known { of: KnownOf::By(pc), ..known(core, since, addr / 256, 1 << (addr / 4 % 64)) },
+                        1 | 2 => Known { of: KnownOf::By(pc), ..known(core, since, addr / 256, 1 << (addr / 4 % 64)) },
                         3 => Known { of: KnownOf::Arriving, ..known(core, since, FROM / 4096, 0b111) },
                         _ => known(core, since, FROM / 4096, 0b111),
                     };
@@ -220,7 +216,7 @@ fn what_arrives_is_known_from_then_on() {
 }
 
 #[test]
-fn words_are_known_for_good_for_a_core_or_for_an_instruction() {
+fn words_are_known_for_good_or_for_an_instruction() {
     let mut filter = Filter::new();
     filter.set_boundaries(std::slice::from_ref(&(0x100..0x110)), 1);
     let polls = |filter: &mut Filter, core, pc, addr| {
@@ -228,26 +224,23 @@ fn words_are_known_for_good_for_a_core_or_for_an_instruction() {
     };
     let page = 0x8200 / 256;
     filter.know(&Known { of: KnownOf::Loads, ..known(BRISC, 0, 0x9000 / 4096, 0b10) }, |_| false);
-    filter.know(&Known { of: KnownOf::Arguments, ..known(BRISC, 2, page, 0b100) }, |_| false);
     filter.know(&Known { of: KnownOf::By(0x400), ..known(BRISC, 2, page, 0b1000) }, |_| false);
-    filter.know(&Known { of: KnownOf::Arguments, ..known(NCRISC, 1, page, 0b10) }, |_| false);
+    filter.know(&Known { of: KnownOf::By(0x404), ..known(NCRISC, 1, page, 0b10) }, |_| false);
     let all = |filter: &mut Filter| {
         [
             polls(filter, NCRISC, 0, 0x907c),
             polls(filter, NCRISC, 0, 0x903c),
-            polls(filter, BRISC, 0, 0x8208),
-            polls(filter, NCRISC, 0, 0x8208),
-            polls(filter, NCRISC, 0, 0x8204),
+            polls(filter, NCRISC, 0x404, 0x8204),
             polls(filter, BRISC, 0x400, 0x820c),
             polls(filter, BRISC, 0x400, 0x8210),
             polls(filter, BRISC, 0x420, 0x820c),
             polls(filter, NCRISC, 0x400, 0x820c),
         ]
     };
-    assert_eq!(all(&mut filter), [true, false, true, false, false, true, false, false, false]);
+    assert_eq!(all(&mut filter), [true, false, false, true, false, false, false]);
     assert!(!filter.skips_store(BRISC, 0x9040) && !filter.skips_load(BRISC, 0x9044, false), "stores are seen");
     told(&mut filter, BRISC, 3, 0x104);
-    assert_eq!(all(&mut filter), [true, false, false, false, false, false, false, false, false], "another program");
+    assert_eq!(all(&mut filter), [true, false, false, false, false, false, false], "another program");
     filter.know(&Known { of: KnownOf::By(0x400), ..known(BRISC, 3, page, 0b1000) }, |_| false);
     assert!(!polls(&mut filter, BRISC, 0x400, 0x820c), "from before");
     filter.set_boundaries(&[], 4);

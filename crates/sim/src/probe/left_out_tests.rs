@@ -39,6 +39,8 @@ impl Rig {
             polled: GO..GO + 16,
             registers: INSTRN_BUF_BASE..PC_BUF_BASE,
             tiles: Vec::new(),
+            fences: true,
+            spans: false,
         });
         for addr in [GO, LAUNCH, WORD] {
             let (page, granules) = (addr / 256, 1 << (addr / 4 % 64));
@@ -50,7 +52,7 @@ impl Rig {
 
     /// What is told when a core loads a word.
     fn load(&mut self, core: Processor, pc: u32, addr: u32, value: u32, cached: bool) -> Vec<What> {
-        if !self.0.skips_load(core, addr, cached) {
+        if !self.0.skips_load(core, pc, addr, cached) {
             self.0.load(core, 2, pc, Loaded { addr, bytes: 4, value, cached });
         }
         self.told()
@@ -115,7 +117,7 @@ fn above_all_stack_pointers_only_loads_of_what_was_not_stored_are_told() {
     assert_eq!(rig.store(BRISC, KERNEL, STACK - 4, 4), [store(STACK - 4, 4)], "below");
     assert_eq!(rig.store(BRISC, KERNEL, STACK + 4, 4), []);
     assert_eq!(rig.load(BRISC, KERNEL, STACK + 4, 0, false), []);
-    assert!(rig.0.skips_load(BRISC, STACK + 4, false), "without asking again");
+    assert!(rig.0.skips_load(BRISC, KERNEL, STACK + 4, false), "without asking again");
     let words = 1 << ((STACK + 4 - LOCAL_BASE) / 4 % 64);
     let prepared = What::Prepared { core: BRISC, page: ((STACK - LOCAL_BASE) / 256) as u8, words };
     assert_eq!(rig.load(BRISC, KERNEL, STACK + 8, 0, false), [prepared, load(STACK + 8, 0, false)], "never stored");
@@ -124,7 +126,7 @@ fn above_all_stack_pointers_only_loads_of_what_was_not_stored_are_told() {
     assert_eq!(rig.store(NCRISC, KERNEL, STACK + 4, 4), [store(STACK + 4, 4)], "others have others");
     // A program ends: what was stored stays so.
     assert_eq!(rig.load(BRISC, FIRMWARE, LAUNCH, 1, false), [load(LAUNCH, 1, false)]);
-    assert!(!rig.0.skips_load(BRISC, STACK + 4, false));
+    assert!(!rig.0.skips_load(BRISC, KERNEL, STACK + 4, false));
     assert_eq!(rig.load(BRISC, KERNEL, STACK + 4, 0, false), []);
 }
 
@@ -192,6 +194,8 @@ fn fences_are_told_to_those_who_see_everything() {
     assert_eq!(rig.told(), []);
     let mut shared = Rig::with(Wants::ACCESSES);
     assert_eq!((shared.fence(BRISC), shared.fence(BRISC)), (vec![What::Fence], vec![What::Fence]));
+    rig.0.set_unjudged(&Unjudged::default());
+    assert_eq!(rig.fence(BRISC), [What::Fence], "for one who looks at them");
 }
 
 #[test]

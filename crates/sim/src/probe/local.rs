@@ -62,6 +62,12 @@ impl Local {
         self.known[core as usize].get(page).is_some_and(|words| words & bit != 0)
     }
 
+    /// Whether a load is left out at once: most are known, or not judged.
+    #[inline(always)]
+    pub(crate) fn skips_load(&self, core: Processor, pc: u32, addr: u32) -> bool {
+        self.skips(core, addr) || self.unjudged.contains(&pc)
+    }
+
     /// Whether a load is not judged, or is right in any case.
     pub(crate) fn overlooks(&mut self, core: Processor, pc: u32, addr: u32) -> bool {
         let (page, bit) = word_at(addr);

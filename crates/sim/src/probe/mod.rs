@@ -21,6 +21,7 @@ mod lines;
 mod local;
 mod packets;
 mod recorder;
+mod spans;
 
 pub use counts::PcCount;
 pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
@@ -30,6 +31,7 @@ pub(crate) use hub::Hub;
 pub use lines::{FieldStore, LineAccess, LineSteps};
 pub(crate) use packets::Packets;
 pub(crate) use recorder::{Loaded, Recorder, Stored};
+pub use spans::Spans;
 
 use crate::Cycle;
 use std::ops::{BitOr, Range};
@@ -110,12 +112,26 @@ pub struct Unjudged {
     /// arrives: all code there is as the above, requests and loads of registers are not told, nor
     /// packets that ask for something to be read for them or acknowledge what they wrote.
     pub tiles: Vec<NocXy>,
+    /// It does not look at fences: of copies that are loaded from it is told which there are
+    /// ([`What::Holds`]).
+    pub fences: bool,
+    /// It takes what a unit reads at once as one event ([`What::UnitReads`]). It is told so when
+    /// all others do who see accesses, or take lines.
+    pub spans: bool,
 }
 
 impl Default for Unjudged {
     /// All is to be seen.
     fn default() -> Self {
-        Self { code: 0..0, stacks: [u32::MAX; 5], polled: 0..0, registers: 0..0, tiles: Vec::new() }
+        Self {
+            code: 0..0,
+            stacks: [u32::MAX; 5],
+            polled: 0..0,
+            registers: 0..0,
+            tiles: Vec::new(),
+            fences: false,
+            spans: false,
+        }
     }
 }
 
@@ -145,8 +161,8 @@ pub trait Observer: Send {
     fn sees_counters_once(&self) -> bool {
         false
     }
-    /// Whether it takes accesses that are known as lines ([`What::Line`]), and fields of requests
-    /// together ([`What::Fields`]), asked once. They are told so when everybody takes them who sees
+    /// Whether it takes accesses that are known as lines ([`What::Line`]), fields of requests
+    /// together ([`What::Fields`]), and what a unit reads at once ([`What::UnitReads`]), asked once. They are told so when everybody takes them who sees
     /// accesses that are known.
     fn takes_lines(&self) -> bool {
         false

@@ -60,6 +60,9 @@ pub(crate) struct Recorder {
     unjudged: Range<u32>,
     /// Nothing of what the tile's cores do is judged but what they read and write in memory.
     overlooked: bool,
+    /// Fences need not be told, and what a unit reads at once is told at once.
+    unfenced: bool,
+    spans: bool,
     /// Of counters of NIUs only the first load since a request was started need be seen: those of
     /// transaction ids that each core has loaded since then, a bit each, and bit 0 for all others.
     counters: Option<Box<[[u64; 2]; 5]>>,
@@ -86,6 +89,8 @@ impl Recorder {
             unseen: 0..0,
             unjudged: 0..0,
             overlooked: false,
+            unfenced: false,
+            spans: false,
             counters: None,
             lines: None,
             working: Vec::new(),
@@ -126,6 +131,7 @@ impl Recorder {
         self.overlooked = matches!(self.spot, Spot::Tensix(xy) if unjudged.tiles.contains(&xy));
         self.filter.set_unjudged(unjudged, self.overlooked);
         self.unjudged = unjudged.registers.clone();
+        (self.unfenced, self.spans) = (unjudged.fences, unjudged.spans);
         self.leave_out();
     }
 
@@ -221,7 +227,7 @@ impl Recorder {
     /// A core empties its cache.
     pub(crate) fn fence(&mut self, core: Processor, at: Cycle, pc: u32) {
         self.filter.fence(core);
-        if !self.leaves_out {
+        if !(self.leaves_out && self.unfenced) {
             self.record(at, Agent::Core(core), pc, What::Fence);
         }
     }
@@ -230,9 +236,13 @@ impl Recorder {
 
     /// Whether nothing needs to be recorded of a load from memory: what most loads pay.
     #[inline(always)]
-    pub(crate) fn skips_load(&mut self, core: Processor, addr: u32, cached: bool) -> bool {
+    pub(crate) fn skips_load(&mut self, core: Processor, pc: u32, addr: u32, cached: bool) -> bool {
         self.leaves_out
-            && if addr < L1_SIZE { self.filter.skips_load(core, addr, cached) } else { self.skips_outside(core, addr) }
+            && match addr {
+                0..L1_SIZE => self.filter.skips_load(core, addr, cached),
+                LOCAL_BASE..NIU0_BASE => self.filter.local.skips_load(core, pc, addr),
+                _ => self.skips_outside(core, addr),
+            }
     }
 
     /// Whether nothing needs to be recorded of a store to memory, likewise.
@@ -385,6 +395,12 @@ impl Recorder {
     }
 
     // Units of the coprocessor
+
+    /// Whether what a unit reads at once is told at once.
+    #[inline]
+    pub(crate) fn takes_spans(&self) -> bool {
+        self.spans && (self.leaves_out || self.lines.is_some() && self.loads.is_empty())
+    }
 
     /// A unit works for a thread from one cycle to another.
     #[inline]

@@ -381,7 +381,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         let core = self.core;
         if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut() {
             let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
-            if !recorder.skips_load(core, addr, cached) {
+            if !recorder.skips_load(core, pc, addr, cached) {
                 let loaded = Loaded { addr, bytes: width.bytes() as u8, value: load.value, cached };
                 recorder.load(core, at, pc, loaded);
             }

@@ -488,9 +488,12 @@ impl Tile {
             self.shared.fabric.watch(processor, seen().map(|watch| watch.addr));
             self.set_activity(i, Activity::Parked);
             self.record_core(i, |core| {
-                What::Parked(core.parked().map_or(Box::default(), |poll| {
-                    poll.watched.iter().filter(|watch| !watch.stored).map(|watch| watch.addr).collect()
-                }))
+                let watched = core.parked().map_or(&[][..], |poll| &poll.watched);
+                let addrs = watched.iter().filter(|watch| !watch.stored).map(|watch| watch.addr);
+                // As large as needed, so that nothing is copied.
+                let mut all = Vec::with_capacity(addrs.clone().count());
+                all.extend(addrs);
+                What::Parked(all.into_boxed_slice())
             });
         } else {
             self.slots[i].core.wake(now);

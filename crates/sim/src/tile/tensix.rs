@@ -6,7 +6,7 @@ use super::Tile;
 use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
-use crate::probe::{Agent, Passing, Unit, Wants, What};
+use crate::probe::{Agent, Passing, Spans, Unit, Wants, What};
 use crate::tensix::{Hold, Origin, Outside};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
@@ -145,6 +145,12 @@ impl Outside for Reach<'_> {
         if self.fabric.recorder.is_some() {
             self.record_unit(Wants::ACCESSES, |by| What::UnitRead { by, addr, len });
         }
+    }
+    fn has_read_spans(&mut self, spans: Spans) {
+        if spans.count > 1 && self.fabric.recorder.as_ref().is_some_and(|recorder| recorder.takes_spans()) {
+            return self.record_unit(Wants::ACCESSES, |by| What::UnitReads { by, spans });
+        }
+        spans.iter().for_each(|(addr, len)| self.has_read(addr, len));
     }
 }
 

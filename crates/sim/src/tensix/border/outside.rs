@@ -1,7 +1,7 @@
 //! What the coprocessor sees of its tile.
 
 use super::Origin;
-use crate::probe::{Passing, Unit, What};
+use crate::probe::{Passing, Spans, Unit, What};
 use crate::{Cycle, Fault};
 
 /// The rest of the tile: L1, the registers that the NoC sees too, and who sleeps on what.
@@ -90,6 +90,10 @@ pub(crate) trait Outside {
     #[inline]
     fn has_read(&mut self, addr: u32, len: u32) {
         let _ = (addr, len);
+    }
+    /// The unit has read several spans of L1 at once.
+    fn has_read_spans(&mut self, spans: Spans) {
+        spans.iter().for_each(|(addr, len)| self.has_read(addr, len));
     }
 }
 

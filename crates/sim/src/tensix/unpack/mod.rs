@@ -25,7 +25,7 @@ use super::coprocessor::{Attempt, Coprocessor, Issue, THREADS};
 use super::number::{src_of_bf16, src_of_fp16};
 use super::origin::Origin;
 use super::src::{ROWS, Src};
-use crate::probe::{Unit, What};
+use crate::probe::{Spans, Unit, What};
 use crate::{Cycle, FaultClass, NEVER, timing};
 use moves::Registers;
 use plan::{At, Context, Plan};
@@ -401,7 +401,15 @@ fn tell_reads(plan: &Plan, unit: usize, now: Cycle, origin: &Origin, outside: &m
     }
     outside.acting(now, Unit::Unpacker(unit as u8), origin);
     let block = matches!(plan.conversion, format::Conversion::Block { .. });
-    plan.input.spans(block).for_each(|(addr, len)| outside.has_read(addr, len));
+    let mut last: Option<Spans> = None;
+    for (addr, len) in plan.input.spans(block) {
+        if !last.as_mut().is_some_and(|spans| spans.take(addr, len))
+            && let Some(spans) = last.replace(Spans::one(addr, len))
+        {
+            outside.has_read_spans(spans);
+        }
+    }
+    last.into_iter().for_each(|spans| outside.has_read_spans(spans));
 }
 
 /// Whether a bank can be filled: the one that the unpacker uses is its `own`, or the one that the
