@@ -12,11 +12,11 @@
 //!
 //! Of other words it can say that loads of any core find nothing wrong, once and for all: of those
 //! that firmware polls in the lowest bytes of L1 ([`KnownOf::Words`]), and of what programs only
-//! read ([`KnownOf::Loads`]); or loads by one instruction, until the program ends ([`KnownOf::By`]).
-//! Before somebody writes there, copies are made up for likewise. Of boundaries that BRISC polls only loads are left out that
-//! find what the access before to any boundary found, because they begin and end nothing. Of memory
-//! that is known as soon as it has been written ([`KnownOf::Arriving`]) the tile itself sees when
-//! that is.
+//! read ([`KnownOf::Loads`]); or loads by one instruction, until the program ends
+//! ([`KnownOf::By`]). Before somebody writes there, copies are made up for likewise. Of boundaries
+//! that BRISC polls only loads are left out that find what the access before to any boundary found,
+//! because they begin and end nothing. Of memory that is known as soon as it has been written
+//! ([`KnownOf::Arriving`]) the tile itself sees when that is.
 //!
 //! For this no fence needs to be told ([`Unjudged::fences`]): a copy from which a core loads was
 //! made behind its last fence, and either that load was told or it is made up for before anything
