@@ -5,8 +5,8 @@
 //! card in `/sys` lead to a folder of the command's (`paths`), descriptors of the device are served
 //! by the crate `kmd` (`state`), and mappings of BARs are pages without access rights. A load or
 //! store there traps, is decoded and carried out on the chip, and so are the instructions behind it
-//! to the end of their loop (`trap`, `cpu`). Accesses right behind a look at the clock (`ahead`) and
-//! copies by `memcpy` and its kin (`copies`) need no trap.
+//! to the end of their loop (`trap`, `cpu`). Accesses right behind a look at the clock (`ahead`)
+//! and copies by `memcpy` and its kin (`copies`) need no trap.
 //!
 //! The chip is made when the device is first opened. A process that forks keeps it; its child has
 //! none, until it opens the device anew. All calls of the card take one lock. Signals that arrive

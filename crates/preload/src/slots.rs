@@ -2,8 +2,9 @@
 //!
 //! The instruction `syscall` overwrites rcx and r11 only, and the first is then to hold where the
 //! program goes on. So each place in the program that makes system calls has a slot of its own
-//! here: the call, and a jump to where the program goes on, which stands in a table. Two other kinds
-//! are for calls that make a process: its child traps before it goes on ([`back_of_child`]).
+//! here: the call, and a jump to where the program goes on, which stands in a table. Two other
+//! kinds are for calls that make a process: its child traps before it goes on
+//! ([`back_of_child`]).
 
 use std::arch::global_asm;
 use std::sync::atomic::{AtomicUsize, Ordering};

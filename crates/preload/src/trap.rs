@@ -1,9 +1,9 @@
 //! Traps: a load or store of the program at a BAR.
 //!
 //! The kernel calls [`on_segv`] on the program's stack, below what the program uses. The program's
-//! instructions that are carried out here may use more of it; so the work is done on a stack of this
-//! library's, one for each thread, on a copy of what the kernel has saved, and the program goes on
-//! from that copy: what the kernel has put on its stack is not looked at again.
+//! instructions that are carried out here may use more of it; so the work is done on a stack of
+//! this library's, one for each thread, on a copy of what the kernel has saved, and the program
+//! goes on from that copy: what the kernel has put on its stack is not looked at again.
 
 use crate::cpu::{self, Context};
 use crate::maps::{real_mmap, real_munmap};

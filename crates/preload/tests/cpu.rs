@@ -1,6 +1,6 @@
 //! The tests of the interpreter's table of instructions, of its limits and of what leads to
-//! accesses, which stand in their files. The library itself cannot be linked into a test, because its functions have the names of
-//! the C library's.
+//! accesses, which stand in their files. The library itself cannot be linked into a test, because
+//! its functions have the names of the C library's.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 #[path = "../src/client.rs"]

@@ -192,8 +192,8 @@ impl Context {
         *register = *register & !0xFF00 | (value & 0xFF) << 8;
     }
 
-    /// The area of the vector registers, and the parts that are in it; `None` if it has only the low
-    /// halves.
+    /// The area of the vector registers, and the parts that are in it; `None` if it has only the
+    /// low halves.
     pub(super) fn vector_area(&self) -> Option<(*mut u8, u64)> {
         // SAFETY: the features that the kernel saves follow the magic number.
         self.extended.then(|| (self.vector, unsafe { self.vector.add(SOFTWARE + 8).cast::<u64>().read_unaligned() }))

@@ -107,7 +107,7 @@ fn product_of_normal(a: u32, b: u32) -> u32 {
     // The twelve bits above those that are cut off are known; so are the others by being near.
     let known = low >> 20;
     let above = (near - known + 0x800) & !0xFFF;
-    above + known | u32::from(low & 0xF_FFFF != 0)
+    (above + known) | u32::from(low & 0xF_FFFF != 0)
 }
 
 /// [`shift_sticky`] of less than 31 bits, by anything that is not negative.

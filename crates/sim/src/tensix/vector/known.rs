@@ -74,7 +74,7 @@ mod tests {
             let mut kept = Kept::default();
             for low in words {
                 // Few words, of opcodes that exist and others, so that some meet at a place.
-                let word = (0x70 + low % 0x26) << 24 | low * 0x0001_0421;
+                let word = ((0x70 + low % 0x26) << 24) | (low * 0x0001_0421);
                 let of = VectorOp::decode(word).map(|insn| format!("{:?}", Known::of(insn)));
                 prop_assert_eq!(kept.get(word).map(|known| format!("{known:?}")), of);
             }
