@@ -69,36 +69,11 @@ fn mantissa(x: u32) -> u32 {
     if exponent(x) == 0 { 0 } else { x & MANTISSA | HIDDEN }
 }
 
-/// The product's mantissa of 27 or 28 bits, the last of them sticky.
+/// The mantissa of 27 or 28 bits, the last of them sticky, of the product of normal numbers. In 32
+/// bits: the lower half of the product is exact, and a product of f32 says which upper half belongs
+/// to it.
 #[inline(always)]
 fn product(a: u32, b: u32) -> u32 {
-    let p = u64::from(mantissa(a)) * u64::from(mantissa(b));
-    (p >> 20) as u32 | u32::from(p as u32 & 0xF_FFFF != 0)
-}
-
-/// Shifts right; what is lost stays in the last bit unless everything is lost.
-#[inline(always)]
-fn shift_sticky(x: u32, by: u32) -> u32 {
-    let shifted = if by < 32 { x >> by } else { 0 };
-    let lost = (by < 32) & (shifted.wrapping_shl(by) != x);
-    shifted | u32::from((shifted != 0) & lost)
-}
-
-/// The magnitude of the sum of product and addend, its exponent, and its sign.
-#[inline(always)]
-fn sum(p: u32, p_exponent: i32, p_sign: u32, c: u32) -> (u32, i32, u32) {
-    let (z, z_exponent, z_sign) = (mantissa(c) << 3, exponent(c), c & SIGN);
-    let e = p_exponent.max(z_exponent);
-    let p = shift_sticky(p, e.wrapping_sub(p_exponent).cast_unsigned());
-    let z = shift_sticky(z, e.wrapping_sub(z_exponent).cast_unsigned());
-    let (big, small, sign) = if p >= z { (p, z, p_sign) } else { (z, p, z_sign) };
-    (if p_sign == z_sign { big + small } else { big - small }, e, sign)
-}
-
-/// As [`product`] of normal numbers, in lanes of 32 bits: the lower half of the product is exact,
-/// and a product of f32 says which upper half belongs to it.
-#[inline(always)]
-fn product_of_normal(a: u32, b: u32) -> u32 {
     let (one_a, one_b) = (f32::from_bits(a & MANTISSA | ONE), f32::from_bits(b & MANTISSA | ONE));
     let low = (a & MANTISSA | HIDDEN).wrapping_mul(b & MANTISSA | HIDDEN);
     // Between 1 and 4, as the 27 or 28 bits of the result: at most eight too large or too small.
@@ -110,12 +85,23 @@ fn product_of_normal(a: u32, b: u32) -> u32 {
     (above + known) | u32::from(low & 0xF_FFFF != 0)
 }
 
-/// [`shift_sticky`] of less than 31 bits, by anything that is not negative.
+/// Shifts a number of less than 31 bits right, by what is not negative; what is lost stays in the
+/// last bit unless everything is lost.
 #[inline(always)]
-fn shift_small(x: u32, by: i32) -> u32 {
+fn shift_sticky(x: u32, by: i32) -> u32 {
     let by = by.min(31).cast_unsigned() & 31;
     let shifted = x >> by;
     shifted | u32::from((shifted != 0) & (shifted << by != x))
+}
+
+/// The magnitude of the sum of product and addend, its exponent, and its sign.
+#[inline(always)]
+fn sum(p: u32, p_exponent: i32, p_sign: u32, c: u32) -> (u32, i32, u32) {
+    let (z, z_exponent, z_sign) = (mantissa(c) << 3, exponent(c), c & SIGN);
+    let e = p_exponent.max(z_exponent);
+    let (p, z) = (shift_sticky(p, e - p_exponent), shift_sticky(z, e - z_exponent));
+    let (big, small, sign) = if p >= z { (p, z, p_sign) } else { (z, p, z_sign) };
+    (if p_sign == z_sign { big + small } else { big - small }, e, sign)
 }
 
 /// `x` with this sign, as an integer.
@@ -136,8 +122,8 @@ fn common(a: u32, b: u32, c: u32) -> (u32, bool) {
     let no_addend = c_exponent == 0;
     let z = if no_addend { 0 } else { (c & MANTISSA | HIDDEN) << 3 };
     let e = p_exponent.max(c_exponent);
-    let p = with_sign(shift_small(product_of_normal(a, b), e - p_exponent), a ^ b);
-    let total = p + with_sign(shift_small(z, e - c_exponent), c);
+    let p = with_sign(shift_sticky(product(a, b), e - p_exponent), a ^ b);
+    let total = p + with_sign(shift_sticky(z, e - c_exponent), c);
     // The conversion rounds to nearest even as wanted, and the last bit is sticky.
     let rounded = (total as f32).to_bits();
     let raised = e - 127 - (SUM_BITS - 1);
@@ -154,22 +140,21 @@ fn common(a: u32, b: u32, c: u32) -> (u32, bool) {
 /// `a * b + c`.
 pub(super) fn fma(a: u32, b: u32, c: u32) -> u32 {
     let p_sign = (a ^ b) & SIGN;
-    let p = product(a, b);
     let p_exponent = exponent(a) + exponent(b) - 127;
     if [a, b, c].map(exponent).contains(&255) || p_exponent >= 255 {
         return special(a, b, c);
     }
     let zeros = p_sign & c & SIGN;
-    if p == 0 || p_exponent < 0 {
+    if exponent(a) == 0 || exponent(b) == 0 || p_exponent < 0 {
         return if mantissa(c) == 0 { zeros } else { c };
     }
-    let (magnitude, e, sign) = sum(p, p_exponent, p_sign, c);
+    let (magnitude, e, sign) = sum(product(a, b), p_exponent, p_sign, c);
     if magnitude == 0 {
         return zeros;
     }
     let excess = SUM_BITS - (32 - magnitude.leading_zeros()).cast_signed();
     let e = e - excess;
-    let normal = if excess >= 0 { magnitude << excess } else { shift_sticky(magnitude, excess.unsigned_abs()) };
+    let normal = if excess >= 0 { magnitude << excess } else { shift_sticky(magnitude, -excess) };
     if e >= 255 {
         return sign | INFINITY;
     }
