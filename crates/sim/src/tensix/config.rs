@@ -55,14 +55,12 @@ pub(super) struct Config {
     /// By owner of generators: what was written to the seed of random numbers and not
     /// yet taken over.
     seeds: [Option<u32>; OWNERS],
-    /// There is one.
-    has_seeds: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
         let (banks, threads) = ([[0; BANK as usize]; 2], [[0; THREAD as usize]; 3]);
-        Self { banks, threads, generation: 0, recent: [0; RECENT], seeds: [None; OWNERS], has_seeds: false }
+        Self { banks, threads, generation: 0, recent: [0; RECENT], seeds: [None; OWNERS] }
     }
 }
 
@@ -271,21 +269,16 @@ impl Config {
     /// that draw numbers see that.
     #[inline]
     pub(super) fn take_seed(&mut self, owner: Owner) -> Option<u32> {
-        if self.has_seeds { self.take_one(owner) } else { None }
-    }
-
-    #[cold]
-    fn take_one(&mut self, owner: Owner) -> Option<u32> {
-        let seed = self.seeds[owner as usize].take();
-        self.has_seeds = self.seeds != [None; OWNERS];
-        seed
+        // Most instructions find none: nothing is stored for them.
+        let seed = &mut self.seeds[owner as usize];
+        if seed.is_some() { seed.take() } else { None }
     }
 
     fn put(&mut self, bank: usize, index: u32, value: u32) {
         self.written(Self::place(index));
         self.banks[bank][index as usize] = value;
         if index == u32::from(cfg::PRNG_SEED_SEED_VAL.word) {
-            (self.seeds, self.has_seeds) = ([Some(value); OWNERS], true);
+            self.seeds = [Some(value); OWNERS];
         }
         if index >= GLOBAL {
             self.banks[1 - bank][index as usize] = value;
