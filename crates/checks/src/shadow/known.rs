@@ -89,27 +89,24 @@ impl ToldPages {
     }
 }
 
-/// Instructions of each core of which it is kept what they load.
-const LOADERS: usize = 8;
-
 /// The words of the configuration that instructions of a core have loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaders {
     /// Each with the loads since it was told.
-    told: [(u32, u32, u32); LOADERS],
+    told: [(u32, u32, u32); KnownOf::LOADERS],
     has_told: bool,
 }
 
 impl Default for Loaders {
     fn default() -> Self {
-        Self { told: [(u32::MAX, 0, 0); LOADERS], has_told: false }
+        Self { told: [(u32::MAX, 0, 0); KnownOf::LOADERS], has_told: false }
     }
 }
 
 impl Loaders {
     /// Whether it has to be told that the instruction at `pc` loads this word.
     fn is_due(&mut self, pc: u32, word: u32) -> bool {
-        let (of, loads, seen) = &mut self.told[(pc / 4) as usize % LOADERS];
+        let (of, loads, seen) = &mut self.told[KnownOf::loader(pc)];
         if (*of, *loads) == (pc, word) {
             *seen += 1;
             if *seen < AGAIN_L1 {

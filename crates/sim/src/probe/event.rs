@@ -381,7 +381,7 @@ pub enum What {
 
 impl Spot {
     /// Its place in the order of tiles.
-    const fn rank(self) -> u32 {
+    pub(super) const fn rank(self) -> u32 {
         match self {
             Self::Tensix(xy) => (xy.x as u32) << 6 | (xy.y & 0x3F) as u32,
             Self::Dram(bank) => 1 << 14 | bank as u32,

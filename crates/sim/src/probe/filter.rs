@@ -42,8 +42,6 @@ const GRANULES: usize = (L1_SIZE / GRANULE) as usize;
 const WORD: u32 = 4;
 /// Pages of words in L1.
 const WORD_PAGES: usize = (L1_SIZE / WORD / PAGE) as usize;
-/// Instructions of each core of which it is kept what they load.
-const LOADERS: usize = 8;
 /// Lines of a core's data cache, and their bytes (BabyRISCV/README.md).
 const LINES: usize = 4;
 const LINE: u32 = 16;
@@ -135,6 +133,18 @@ const ARRIVING: u8 = 0x80;
 type Loader = (u32, u32);
 const NO_LOADER: Loader = (u32::MAX, u32::MAX);
 
+impl KnownOf {
+    /// Instructions of each core of which it is kept what they load ([`KnownOf::By`]): those at
+    /// the same place take each other's ([`KnownOf::loader`]).
+    pub const LOADERS: usize = 8;
+
+    /// The place of the instruction at `pc`.
+    #[inline]
+    pub const fn loader(pc: u32) -> usize {
+        (pc / 4) as usize % Self::LOADERS
+    }
+}
+
 /// The accesses of a tile that are left out.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
@@ -153,7 +163,7 @@ pub(crate) struct Filter {
     words: Vec<u64>,
     loads: Vec<u64>,
     /// What is known by [`KnownOf::By`].
-    loaders: [[Loader; LOADERS]; 5],
+    loaders: [[Loader; KnownOf::LOADERS]; 5],
     has_loaders: bool,
     /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
     polled: Option<(u32, u8, u32)>,
@@ -177,7 +187,7 @@ impl Filter {
             lines: [[Line::NONE; LINES]; 5],
             words: Vec::new(),
             loads: Vec::new(),
-            loaders: [[NO_LOADER; LOADERS]; 5],
+            loaders: [[NO_LOADER; KnownOf::LOADERS]; 5],
             has_loaders: false,
             polled: None,
             polls: 0..0,
@@ -233,7 +243,9 @@ impl Filter {
     /// Whether nothing is wrong with a load of the word at `addr` by this instruction.
     fn is_right(&self, core: Processor, pc: u32, addr: u32) -> bool {
         let (word, granule) = (addr / WORD, addr / GRANULE);
-        has(&self.words, word) || has(&self.loads, granule) || self.loaders[core as usize][loader(pc)] == (pc, word)
+        has(&self.words, word)
+            || has(&self.loads, granule)
+            || self.loaders[core as usize][KnownOf::loader(pc)] == (pc, word)
     }
 
     /// A core empties its cache.
@@ -331,7 +343,7 @@ impl Filter {
     fn forget(&mut self, mut told: impl FnMut(What)) {
         self.local.forget();
         if std::mem::take(&mut self.has_loaders) {
-            self.loaders = [[NO_LOADER; LOADERS]; 5];
+            self.loaders = [[NO_LOADER; KnownOf::LOADERS]; 5];
         }
         self.awaits = false;
         if !self.marked.is_empty() {
@@ -397,7 +409,7 @@ impl Filter {
             KnownOf::By(_) if known.granules == 0 => {}
             KnownOf::By(pc) => {
                 self.has_loaders = true;
-                self.loaders[core][loader(pc)] = (pc, known.page * PAGE + known.granules.trailing_zeros());
+                self.loaders[core][KnownOf::loader(pc)] = (pc, known.page * PAGE + known.granules.trailing_zeros());
             }
             KnownOf::Local => self.local.know(known.core, page, known.granules),
             KnownOf::L1 | KnownOf::Arriving => self.know_l1(known, is_watched),
@@ -444,12 +456,6 @@ fn add(all: &mut Vec<u64>, pages: usize, page: u32, bits: u64) {
         all.resize(all.len().max(page + 1), 0);
         all[page] |= bits;
     }
-}
-
-/// Where it is kept what an instruction loads.
-#[inline]
-const fn loader(pc: u32) -> usize {
-    (pc / 4) as usize % LOADERS
 }
 
 /// Nothing is known of L1.

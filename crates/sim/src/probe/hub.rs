@@ -42,7 +42,7 @@ pub(crate) struct Hub {
     knows: Option<usize>,
     /// What it knows, for the tiles.
     known: Vec<Known>,
-    /// The nodes of the Tensix tiles, by their coordinates (`place`).
+    /// The nodes of the Tensix tiles, by their places in the order of tiles.
     nodes: Vec<Option<usize>>,
     /// Whether an observer may end the run.
     judged: bool,
@@ -55,8 +55,9 @@ impl Hub {
     pub(crate) fn new(tiles: impl Iterator<Item = (NocXy, usize)>) -> Self {
         let mut nodes = Vec::new();
         for (xy, node) in tiles {
-            nodes.resize(nodes.len().max(place(xy) + 1), None);
-            nodes[place(xy)] = Some(node);
+            let place = Spot::Tensix(xy).rank() as usize;
+            nodes.resize(nodes.len().max(place + 1), None);
+            nodes[place] = Some(node);
         }
         Self { nodes, ..Self::default() }
     }
@@ -133,7 +134,7 @@ impl Hub {
     /// Takes out what is known, with the nodes of the tiles.
     pub(crate) fn known(&mut self) -> impl Iterator<Item = (usize, Known)> + use<'_> {
         let nodes = &self.nodes;
-        self.known.drain(..).filter_map(|known| Some(((*nodes.get(place(known.tile))?)?, known)))
+        self.known.drain(..).filter_map(|known| Some(((*nodes.get(Spot::Tensix(known.tile).rank() as usize)?)?, known)))
     }
 
     /// Bytes of L1 of single tiles of which any of them wants to see the loads.
@@ -240,11 +241,6 @@ impl Hub {
         // The lower half of a key.
         order.extend(keys.iter().map(|key| *key as u32));
     }
-}
-
-/// Where a tile is in a table by coordinates, which have six bits each.
-fn place(xy: NocXy) -> usize {
-    usize::from(xy.y) << 6 | usize::from(xy.x)
 }
 
 impl std::fmt::Debug for Hub {

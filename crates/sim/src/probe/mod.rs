@@ -162,8 +162,8 @@ pub trait Observer: Send {
         false
     }
     /// Whether it takes accesses that are known as lines ([`What::Line`]), fields of requests
-    /// together ([`What::Fields`]), and what a unit reads at once ([`What::UnitReads`]), asked once.
-    /// They are told so when everybody takes them who sees accesses that are known.
+    /// together ([`What::Fields`]), and what a unit reads at once ([`What::UnitReads`]), asked
+    /// once. They are told so when everybody takes them who sees accesses that are known.
     fn takes_lines(&self) -> bool {
         false
     }
