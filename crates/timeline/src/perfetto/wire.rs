@@ -123,6 +123,11 @@ const LENGTH_DELIMITED: u32 = 2;
 impl Message {
     #[inline]
     fn put(&mut self, mut value: u64) {
+        // Most of what has more than one byte has two: seven bits each.
+        if (0x80..0x4000).contains(&value) {
+            let [low, high, ..] = (value << 1).to_le_bytes();
+            return self.0.extend_from_slice(&[low >> 1 | 0x80, high]);
+        }
         while value >= 0x80 {
             // Seven bits, and that more follow.
             self.0.push(value.to_le_bytes()[0] | 0x80);
@@ -134,8 +139,15 @@ impl Message {
     /// A number, or a boolean.
     #[inline]
     pub(crate) fn number(&mut self, field: u32, value: u64) {
-        self.put(u64::from(field << 3 | VARINT));
-        self.put(value);
+        let key = u64::from(field << 3 | VARINT);
+        match (key, value) {
+            // Mostly.
+            (..0x80, ..0x80) => self.0.extend_from_slice(&[key.to_le_bytes()[0], value.to_le_bytes()[0]]),
+            _ => {
+                self.put(key);
+                self.put(value);
+            }
+        }
     }
 
     /// A number of 64 bits, or the bits of a floating-point number.
@@ -201,6 +213,31 @@ pub(crate) struct InternedName {
 #[cfg(test)]
 mod tests {
     use super::Message;
+
+    #[test]
+    fn numbers_have_seven_bits_in_a_byte() {
+        let mut message = Message::default();
+        for value in [0, 1, 127, 128, 300, 0x3FFF, 0x4000, u64::MAX] {
+            message.number(2, value);
+            message.number(30, value);
+        }
+        let mut bytes = message.0.iter();
+        let mut next = || {
+            let mut value = 0;
+            for shift in (0..).step_by(7) {
+                let byte = bytes.next().copied()?;
+                value |= u64::from(byte & 0x7F) << shift;
+                if byte < 0x80 {
+                    return Some(value);
+                }
+            }
+            None
+        };
+        for value in [0, 1, 127, 128, 300, 0x3FFF, 0x4000, u64::MAX] {
+            assert_eq!([next(), next(), next(), next()], [Some(2 << 3), Some(value), Some(30 << 3), Some(value)]);
+        }
+        assert_eq!(next(), None);
+    }
 
     #[test]
     fn a_nested_message_is_written_as_one_that_was_made_before() {
