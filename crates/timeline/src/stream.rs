@@ -46,8 +46,8 @@ pub struct Stream<W> {
     pending: Vec<Item>,
     /// Their arguments.
     args: Vec<Arg>,
-    /// What both had their memory from before.
-    spare: (Vec<Item>, Vec<Arg>),
+    /// Memory for the times and places of what is put in order.
+    order: Vec<(u64, u32)>,
     /// With so many they are put in order: not again and again for the sake of a few.
     limit: usize,
     /// Events so far, for the order of those of one time.
@@ -128,7 +128,7 @@ impl<W: Write> Stream<W> {
             packets,
             pending: Vec::with_capacity(PENDING),
             args: Vec::with_capacity(ARGS * PENDING),
-            spare: (Vec::new(), Vec::new()),
+            order: Vec::new(),
             limit: PENDING,
             sequence: 0,
             arrows: 0,
@@ -266,14 +266,15 @@ impl<W: Write> Stream<W> {
     }
 
     fn write_before(&mut self, at: u64) -> Result<(), TimelineError> {
-        // Stable: those of one time stay in the order of their coming.
-        let mut spare = std::mem::take(&mut self.spare);
-        std::mem::swap(&mut self.pending, &mut spare.0);
-        std::mem::swap(&mut self.args, &mut spare.1);
-        let (mut items, mut args) = spare;
-        items.sort_by_key(|item| item.at);
-        let ready = items.partition_point(|item| item.at < at);
-        for item in &items[..ready] {
+        let (mut items, mut args) = (std::mem::take(&mut self.pending), std::mem::take(&mut self.args));
+        // Those of one time stay in the order of their coming, and all where they are: they are
+        // large.
+        let mut order = std::mem::take(&mut self.order);
+        order.extend(items.iter().map(|item| item.at).zip(0..));
+        order.sort_unstable();
+        let ready = order.partition_point(|(of, _)| *of < at);
+        for &(_, place) in &order[..ready] {
+            let item = &items[place as usize];
             let args = item.args(&args);
             if item.at < self.window.start {
                 self.keep(item, args);
@@ -282,17 +283,21 @@ impl<W: Write> Stream<W> {
                 self.write(item, args)?;
             }
         }
-        for mut item in items.drain(..).skip(ready) {
-            let own = item.args(&args);
-            if let Kind::Start(details) | Kind::Instant(details) = &mut item.kind {
-                let first = number(&self.args);
-                self.args.extend_from_slice(own);
-                details.args = first..number(&self.args);
+        // What stays moves up, in the order of its coming, and so do its arguments.
+        let mut kept = 0;
+        items.retain_mut(|item| {
+            let stays = item.at >= at;
+            if stays && let Kind::Start(details) | Kind::Instant(details) = &mut item.kind {
+                let (own, first) = (details.args.clone(), kept);
+                args.copy_within(own.start as usize..own.end as usize, first as usize);
+                kept += own.end - own.start;
+                details.args = first..kept;
             }
-            self.pending.push(item);
-        }
-        args.clear();
-        self.spare = (items, args);
+            stays
+        });
+        args.truncate(kept as usize);
+        order.clear();
+        (self.pending, self.args, self.order) = (items, args, order);
         if at > self.window.start {
             self.start()?;
         }

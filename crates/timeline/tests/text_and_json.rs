@@ -5,7 +5,7 @@ mod common;
 use common::{sample, written};
 use serde_json::{Value, json};
 use std::path::Path;
-use tilework_timeline::{Clock, Format, Timeline, TimelineError};
+use tilework_timeline::{Clock, Format, Label, Stream, Timeline, TimelineError};
 
 #[test]
 fn the_text_form_has_a_line_for_each_event() {
@@ -116,6 +116,44 @@ fn the_same_timeline_gives_the_same_bytes_and_an_empty_one_is_a_file() {
         assert!(!written(&Timeline::new(Clock::one_ns("cycle")), format).is_empty());
     }
     assert_eq!(json_of(&Timeline::new(Clock::one_ns("cycle")))["traceEvents"], json!([]));
+}
+
+/// What comes for a time far ahead stays through many rounds, with its arguments and in its place
+/// among those of its time.
+#[test]
+fn a_stream_keeps_what_waits_in_the_order_of_its_coming() {
+    const EVENTS: u64 = 30_000;
+    let mut stream = Stream::new(Vec::new(), Format::Text, Clock::one_ns("cycle"), 0..u64::MAX).unwrap();
+    let (core, level) = (stream.track("core", None).unwrap(), stream.counter_track("level", None, "").unwrap());
+    // Many of one time, some of a time that is long ahead.
+    let time = |i: u64| if i.is_multiple_of(7) { 2 * i + 900 * (i % 31) } else { i / 10 * 20 };
+    let (mut rounds, mut expected) = (0, Vec::new());
+    for i in 0..EVENTS {
+        let (at, args) = (time(i), [("number", i.into()), ("half", (i / 2).into())]);
+        match i % 3 {
+            0 => stream.count(level, at, i64::try_from(i).unwrap()),
+            n => stream.instant(core, at, &Label { name: "now", args: &args[..n as usize], ..Label::default() }),
+        }
+        let rest = match i % 3 {
+            0 => format!("level = {i}"),
+            1 => format!("core: now number={i}"),
+            _ => format!("core: now number={i} half={}", i / 2),
+        };
+        expected.push((at, rest));
+        if stream.is_due() {
+            rounds += 1;
+            // Nothing more comes for a time before that.
+            stream.advance((i + 1) / 10 * 20).unwrap();
+        }
+    }
+    assert!(rounds > 3, "{rounds}");
+    expected.sort_by_key(|(at, _)| *at);
+    let text = String::from_utf8(stream.finish().unwrap()).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let expected: Vec<String> = expected.iter().map(|(at, rest)| format!("{at} {rest}")).collect();
+    assert_eq!(lines.len(), expected.len());
+    let found = lines.iter().zip(&expected).find(|(line, expected)| *line != expected);
+    assert_eq!(found, None);
 }
 
 #[test]
