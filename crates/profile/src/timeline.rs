@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crate::tables::{ByRequest, ByTile};
-use crate::tracks::{EndTracks, InFlight, TileTracks, Working, of_spot};
+use crate::tracks::{EndTracks, InFlight, TileTracks, Units, Working, of_spot};
 use crate::{Activity, Command, Kernel, Listener, Place, Why};
 use tilework_abi::addr::Cycle;
 use tilework_abi::board::AICLK_MHZ;
@@ -133,7 +133,7 @@ impl<W: Write + Send> ChipTimeline<W> {
             self.tiles.get_or_insert_with(tile, || TileTracks {
                 root,
                 cores: [None; 5],
-                units: BTreeMap::new(),
+                units: Units::default(),
                 lanes: [Vec::new(), Vec::new()],
                 arrivals: None,
                 levels: BTreeMap::new(),
@@ -338,24 +338,24 @@ impl<W: Write + Send> ChipTimeline<W> {
 
     fn works(&mut self, at: Cycle, tile: NocXy, unit: Unit, thread: u8, until: Cycle) {
         let Some(tracks) = self.tile(tile) else { return };
-        let root = tracks.root;
-        if !tracks.units.contains_key(&unit) {
-            let Some(track) = self.with(|stream| stream.track(&unit_name(unit), Some(root))) else { return };
-            let Some(tracks) = self.tile(tile) else { return };
-            tracks.units.insert(unit, Working { track, span: None });
-        }
-        let Some(working) = self.tiles.get_mut(tile).and_then(|tracks| tracks.units.get_mut(&unit)) else { return };
-        match &mut working.span {
-            Some((from, end, last)) if at <= end.saturating_add(PAUSE) && at.saturating_sub(*from) < LONGEST => {
-                (*end, *last) = (until.max(*end), thread);
+        let (root, working) = (tracks.root, tracks.units.of(unit));
+        let track = match working {
+            Some(Working { track, span: Some((from, end, last)) }) => {
+                if at <= end.saturating_add(PAUSE) && at.saturating_sub(*from) < LONGEST {
+                    (*end, *last) = (until.max(*end), thread);
+                    return;
+                }
+                Some(*track)
             }
-            span => {
-                let track = working.track;
-                let from = span.map_or(at, |(_, end, _)| at.max(end));
-                let done = span.replace((from, until.max(from), thread));
-                self.write_work(track, done);
-            }
-        }
+            Some(Working { track, span: None }) => Some(*track),
+            None => None,
+        };
+        let track = track.or_else(|| self.with(|stream| stream.track(&unit_name(unit), Some(root))));
+        let (Some(track), Some(tracks)) = (track, self.tile(tile)) else { return };
+        let working = tracks.units.of(unit).get_or_insert(Working { track, span: None });
+        let from = working.span.map_or(at, |(_, end, _)| at.max(end));
+        let done = working.span.replace((from, until.max(from), thread));
+        self.write_work(track, done);
     }
 
     fn write_work(&mut self, track: Track, span: Option<(Cycle, Cycle, u8)>) {
@@ -367,7 +367,7 @@ impl<W: Write + Send> ChipTimeline<W> {
 
     /// Writes the spans of units that have paused when this cycle is reached.
     fn settle_units(&mut self, at: Cycle) {
-        let units = self.tiles.values_mut().flat_map(|tracks| tracks.units.values_mut());
+        let units = self.tiles.values_mut().flat_map(|tracks| tracks.units.iter_mut());
         let paused = |working: &mut Working| {
             let (_, until, _) = working.span.filter(|(_, until, _)| until.saturating_add(PAUSE) < at)?;
             debug_assert!(until < at);
@@ -379,7 +379,7 @@ impl<W: Write + Send> ChipTimeline<W> {
 
     /// The first cycle for which something may still be written.
     fn settled_before(&self, at: Cycle) -> Cycle {
-        let units = self.tiles.values().flat_map(|tracks| tracks.units.values());
+        let units = self.tiles.values().flat_map(|tracks| tracks.units.iter());
         units.filter_map(|working| working.span).map(|(from, ..)| from).fold(at, Cycle::min)
     }
 

@@ -39,6 +39,10 @@ impl Listeners {
         let picture = self.picture.as_mut().map(|it| it as &mut dyn Listener);
         timeline.into_iter().chain(profile).chain(picture)
     }
+
+    fn tell(&mut self, at: Cycle, activity: &Activity<'_>) {
+        self.each().for_each(|listener| listener.hear(at, activity));
+    }
 }
 
 /// Observes a chip for those who listen.
@@ -89,7 +93,7 @@ impl Tracker {
     }
 
     fn tell(&mut self, at: Cycle, activity: &Activity<'_>) {
-        self.listeners.each().for_each(|listener| listener.hear(at, activity));
+        self.listeners.tell(at, activity);
     }
 
     fn tile(&mut self, xy: NocXy) -> &mut Tile {
@@ -148,25 +152,28 @@ impl Tracker {
 
     // Waits
 
+    /// A core stops. There are many waits: the tile is looked for once, and its kernel stays there.
     fn wait(&mut self, at: Cycle, place: Place, pc: u32, why: impl FnOnce(&Scene<'_>) -> Why) {
-        let Some(tile) = self.tiles.get(place.tile) else { return };
-        let scene = Scene { map: &self.map, launch: tile.launch.as_deref(), queue: tile.queue, core: place.core };
+        let Self { tiles, map, listeners, .. } = self;
+        let tile = tiles.get_or_insert_with(place.tile, Tile::default);
+        let scene = Scene { map, launch: tile.launch.as_deref(), queue: tile.queue, core: place.core };
         let why = why(&scene);
-        let Some((kernel, _)) = tile.cores[place.core.index()].kernel.clone() else { return };
-        if why.kind == Why::IDLE {
-            if place.core == Processor::Brisc && !tile.queue {
-                self.not_launched(at, place.tile);
-            }
-            return;
+        let core = &mut tile.cores[place.core.index()];
+        core.stopped = true;
+        let Some((kernel, _)) = &core.kernel else { return };
+        if why.kind != Why::IDLE {
+            listeners.tell(at, &Activity::WaitStarts(place, kernel, &why, pc));
+            core.wait = Some((why, pc, at));
+        } else if place.core == Processor::Brisc && !tile.queue {
+            self.not_launched(at, place.tile);
         }
-        self.tell(at, &Activity::WaitStarts(place, &kernel, &why, pc));
-        self.tile(place.tile).cores[place.core.index()].wait = Some((why, pc, at));
     }
 
     fn end_wait(&mut self, at: Cycle, place: Place) {
-        let core = &mut self.tile(place.tile).cores[place.core.index()];
-        if let (Some((why, pc, since)), Some((kernel, _))) = (core.wait.take(), core.kernel.clone()) {
-            self.tell(at, &Activity::WaitEnds(place, &kernel, &why, pc, since));
+        let Self { tiles, listeners, .. } = self;
+        let core = &mut tiles.get_or_insert_with(place.tile, Tile::default).cores[place.core.index()];
+        if let (Some((why, pc, since)), Some((kernel, _))) = (core.wait.take(), &core.kernel) {
+            listeners.tell(at, &Activity::WaitEnds(place, kernel, &why, pc, since));
         }
     }
 
@@ -313,14 +320,8 @@ impl Tracker {
     fn core_event(&mut self, event: &Event, place: Place) {
         let at = event.at;
         match &event.what {
-            What::Parked(addrs) => {
-                self.tile(place.tile).cores[place.core.index()].stopped = true;
-                self.wait(at, place, event.pc, |scene| scene.parked(addrs));
-            }
-            What::Blocked(addr) => {
-                self.tile(place.tile).cores[place.core.index()].stopped = true;
-                self.wait(at, place, event.pc, |scene| scene.blocked(*addr));
-            }
+            What::Parked(addrs) => self.wait(at, place, event.pc, |scene| scene.parked(addrs)),
+            What::Blocked(addr) => self.wait(at, place, event.pc, |scene| scene.blocked(*addr)),
             What::Resumed => self.resumed(at, place),
             What::Held => self.end(at, place),
             What::Store { addr, bytes, value } => {

@@ -12,8 +12,7 @@ use tilework_timeline::{Arrow, CounterTrack, Track};
 pub(crate) struct TileTracks {
     pub(crate) root: Track,
     pub(crate) cores: [Option<Track>; 5],
-    /// With the span that a unit works and has not been written.
-    pub(crate) units: BTreeMap<Unit, Working>,
+    pub(crate) units: Units,
     /// Of each NoC; true while a request is in flight on it.
     pub(crate) lanes: [Vec<(Track, bool)>; 2],
     pub(crate) arrivals: Option<Track>,
@@ -22,10 +21,40 @@ pub(crate) struct TileTracks {
     pub(crate) commands: BTreeMap<Processor, CounterTrack>,
 }
 
-/// A unit at work.
+/// A unit at work, with the span that has not been written: from when to when, and for which
+/// thread.
 pub(crate) struct Working {
     pub(crate) track: Track,
     pub(crate) span: Option<(Cycle, Cycle, u8)>,
+}
+
+/// The units of a tile that have worked.
+#[derive(Default)]
+pub(crate) struct Units([Option<Working>; 8]);
+
+impl Units {
+    /// The place of a unit, in their order.
+    #[inline]
+    pub(crate) fn of(&mut self, unit: Unit) -> &mut Option<Working> {
+        let place = match unit {
+            Unit::Unpacker(number) => usize::from(number & 1),
+            Unit::Packer => 2,
+            Unit::Matrix => 3,
+            Unit::Vector => 4,
+            Unit::Mover => 5,
+            Unit::Scalar => 6,
+            Unit::Gate => 7,
+        };
+        &mut self.0[place]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Working> {
+        self.0.iter().flatten()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Working> {
+        self.0.iter_mut().flatten()
+    }
 }
 
 /// The value of one of the few places that are no tiles, made by `new` if it has none.
