@@ -12,7 +12,7 @@ use crate::{Activity, Kernel, Link, Listener, Place, links_of};
 use tilework_abi::addr::Cycle;
 use tilework_abi::noc::{GRID_X, GRID_Y, NocXy};
 use tilework_driver::{BankNote, BufferNote, CbNote, MemoryKind};
-use tilework_sim::{PacketEvent, PacketKind, Spot};
+use tilework_sim::{PacketEvent, PacketKind, Spot, Way};
 
 /// Bins, an even number.
 const BINS: usize = 240;
@@ -110,7 +110,7 @@ impl Picture {
         let Some(at) = self.since_start(at) else { return };
         self.reach(at);
         let bin = at / self.width;
-        if let (true, Some([from, to])) = (leaves, packet.way) {
+        if let (true, Some([from, to])) = (leaves, packet.way.map(Way::ends)) {
             self.places.entry(from).or_insert(spot);
             for link in links_of(noc, from, to) {
                 add(self.links.entry(link).or_default(), bin, packet.flits.into());

@@ -7,7 +7,7 @@ use crate::{Activity, Kernel, Link, Listener, Place, Why, links_of};
 use tilework_abi::addr::Cycle;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
-use tilework_sim::{PacketEvent, PacketKind, PcCount, Request, RequestKind, Spot, Wants};
+use tilework_sim::{PacketEvent, PacketKind, PcCount, Request, RequestKind, Spot, Wants, Way};
 
 /// A kernel of a role of a program, on one kind of core.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -149,7 +149,7 @@ impl Profile {
 
     fn packet(&mut self, spot: Spot, noc: u8, leaves: bool, packet: &PacketEvent) {
         if leaves {
-            match packet.way {
+            match packet.way.map(Way::ends) {
                 Some([from, to]) => links_of(noc, from, to).for_each(|link| {
                     *self.links.entry(link).or_default() += u64::from(packet.flits);
                 }),

@@ -51,7 +51,7 @@ pub use noc::{GridError, LatePackets};
 pub use pcie::HostBus;
 pub use probe::{
     Agent, Event, FieldStore, Known, KnownOf, LineAccess, LineSteps, Observer, PacketEvent, PacketKind, PcCount,
-    Request, RequestId, RequestKind, Spans, Spot, Unit, Unjudged, Wants, What,
+    Request, RequestId, RequestKind, Spans, Spot, Unit, Unjudged, Wants, Way, What,
 };
 pub use tensix::Origin;
 pub use tile::{Activity, WaitWord, Waiting};

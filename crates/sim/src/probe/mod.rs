@@ -21,16 +21,18 @@ mod lines;
 mod local;
 mod packets;
 mod recorder;
+mod requests;
 mod spans;
 
 pub use counts::PcCount;
-pub use event::{Agent, Event, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What};
+pub use event::{Agent, Event, Spot, Unit, What};
 pub use filter::{Known, KnownOf};
 pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub use lines::{FieldStore, LineAccess, LineSteps};
 pub(crate) use packets::Packets;
 pub(crate) use recorder::{Loaded, Recorder, Stored};
+pub use requests::{PacketEvent, PacketKind, Request, RequestId, RequestKind, Way};
 pub use spans::Spans;
 
 use crate::Cycle;

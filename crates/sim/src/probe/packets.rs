@@ -1,6 +1,6 @@
 //! Packets as events: recorded where they are routed, at the cycles at which they leave and arrive.
 
-use super::{Agent, Event, PacketEvent, PacketKind, Spot, Wants, What};
+use super::{Agent, Event, PacketEvent, PacketKind, Spot, Wants, Way, What};
 use crate::Cycle;
 use crate::noc::{Body, Dest, Grid, Packet, Place};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Packets {
             Body::Refused { .. } => (PacketKind::Refusal, touched),
         };
         let way = match &packet.to {
-            Dest::Unicast(to) => Some([(packet.from.x, packet.from.y), (to.x, to.y)]),
+            Dest::Unicast(to) => Some(Way::new((packet.from.x, packet.from.y), (to.x, to.y))),
             Dest::Copy(_) | Dest::Multicast(_) | Dest::MulticastY(_) => None,
         };
         let flits = u32::try_from(packet.body.flits()).unwrap_or(u32::MAX);
