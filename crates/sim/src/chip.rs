@@ -437,16 +437,21 @@ impl Chip {
             match note {
                 Note::Firmware(_) => {
                     let boundaries = hub.boundaries();
-                    self.each_tile(|tile| tile.set_boundaries(&boundaries));
+                    self.each_tile(|tile| tile.set_boundaries(boundaries.clone()));
                     self.leave_unjudged();
                 }
                 Note::Queue(_) => {
                     self.observe_loads();
                     self.leave_unjudged();
                 }
-                Note::Launch(_) => {
+                Note::Launch(launch) => {
+                    // Of other tiles nothing changes that concerns what they run.
                     let unjudged = hub.unjudged();
-                    self.each_tile(|tile| tile.launches(&unjudged));
+                    for node in launch.cores.iter().filter_map(|&core| hub.node(core)) {
+                        if let Some(AnyNode::Tensix(tile)) = self.nodes.get_mut(node) {
+                            tile.launches(&unjudged);
+                        }
+                    }
                 }
                 _ => {}
             }
@@ -535,11 +540,19 @@ impl Chip {
     /// Simulates one window.
     fn step(&mut self, until: Until) -> Result<Step, Fault> {
         let result = self.scheduler.step(&mut self.nodes, until);
+        if let Some(hub) = &self.hub {
+            let is_due = hub.is_due(self.scheduler.events().len());
+            if is_due || hub.has_known() {
+                self.serve_observers(is_due);
+            }
+        }
+        result
+    }
+
+    /// Hands over what has happened, if it `is_due`, and has the tiles leave out what is known.
+    #[inline(never)]
+    fn serve_observers(&mut self, is_due: bool) {
         let now = self.scheduler.now;
-        let is_due = self.hub.as_mut().is_some_and(|hub| {
-            hub.take(self.scheduler.events());
-            hub.is_due()
-        });
         if is_due {
             self.hand_over_most(now);
         }
@@ -553,7 +566,6 @@ impl Chip {
                 self.ended.get_or_insert(now);
             }
         }
-        result
     }
 
     /// Simulates one window while the host waits for something that reaches it over PCIe.

@@ -25,7 +25,9 @@
 //! So what an observer concludes does not depend on when a tile hears of what it knows, which is
 //! some time later, and later for some numbers of threads than for others.
 
+use super::copies::{LINE, LINES, Line, slot};
 use super::local::Local;
+use super::pages::{Boundaries, PAGE, WORD, WORD_PAGES, add, has};
 use super::recorder::Loaded;
 use super::{Unjudged, What};
 use crate::Cycle;
@@ -33,18 +35,9 @@ use std::ops::Range;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{L1_SIZE, Processor};
 
-/// Bytes of a granule, and granules of a page.
+/// Bytes of a granule, and granules of L1.
 const GRANULE: u32 = 64;
-const PAGE: u32 = 64;
-/// Granules of L1.
 const GRANULES: usize = (L1_SIZE / GRANULE) as usize;
-/// Bytes of a granule where words are known.
-const WORD: u32 = 4;
-/// Pages of words in L1.
-const WORD_PAGES: usize = (L1_SIZE / WORD / PAGE) as usize;
-/// Lines of a core's data cache, and their bytes (BabyRISCV/README.md).
-const LINES: usize = 4;
-const LINE: u32 = 16;
 
 /// Memory of a tile whose accesses by a core an observer needs no longer see: loads find nothing
 /// wrong, and stores change nothing, until the next access of BRISC to one of the observer's
@@ -83,38 +76,6 @@ pub enum KnownOf {
     Local,
 }
 
-/// What a slot of a data cache was last filled with.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    number: u32,
-    /// By a load that was left out and has not been made up for.
-    hidden: bool,
-    /// Likewise, by one of a word that is polled: other words of the line may not be known.
-    polled: bool,
-    /// The observer has been told of it, and nobody has written there since.
-    fresh: bool,
-}
-
-impl Line {
-    const NONE: Self = Self { number: u32::MAX, hidden: false, polled: false, fresh: false };
-
-    /// It is told of.
-    fn tell(&mut self, fresh: bool) {
-        (self.hidden, self.polled, self.fresh) = (false, false, fresh);
-    }
-
-    /// Whether it is of importance that somebody writes there.
-    fn is_watched(self) -> bool {
-        self.hidden | self.polled | self.fresh
-    }
-
-    /// Whether the observer has not been told of it.
-    #[inline]
-    fn is_untold(self) -> bool {
-        self.hidden | self.polled
-    }
-}
-
 /// An access to L1 that is recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
@@ -128,6 +89,8 @@ pub(crate) struct Access {
 const SHARED: u8 = u8::MAX;
 /// With the mark of a core: its accesses are left out when all of the granule has been written.
 const ARRIVING: u8 = 0x80;
+/// Mark of a granule of which loads of any core are left out for good, and no stores.
+const LOADS: u8 = 0x40;
 
 /// An instruction, and the word that it loads without anything to be seen.
 type Loader = (u32, u32);
@@ -145,35 +108,36 @@ impl KnownOf {
     }
 }
 
-/// The accesses of a tile that are left out.
+/// The accesses of a tile that are left out. What most accesses look at comes first, next to each
+/// other: tiles are many, and the caches of the host small.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Filter {
-    /// For each granule of L1 the core whose accesses are left out, by its index plus one; zero, or
-    /// [`SHARED`].
+    /// For each granule of L1 the core whose accesses are left out, by its index plus one; zero,
+    /// [`SHARED`] or [`LOADS`].
     l1: Box<[u8; GRANULES]>,
-    /// The granules that are not zero, or were.
-    marked: Vec<u16>,
-    /// Whether some of them may be [`ARRIVING`].
-    awaits: bool,
-    /// The cores' local RAM.
-    pub(crate) local: Local,
     lines: [[Line; LINES]; 5],
+    /// Whether some granules may be [`ARRIVING`].
+    awaits: bool,
+    /// The cores that have some of [`Filter::loaders`], a bit each.
+    have_loaders: u8,
+    /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
+    polled: Option<(u32, u8, u32)>,
+    boundaries: Boundaries,
     /// The words of which [`KnownOf::Words`], and the granules of which [`KnownOf::Loads`] by
     /// pages, as far as there are any.
     words: Vec<u64>,
     loads: Vec<u64>,
     /// What is known by [`KnownOf::By`].
     loaders: [[Loader; KnownOf::LOADERS]; 5],
-    has_loaders: bool,
-    /// The last access to a boundary, if it was a load of what BRISC polls: address, bytes, value.
-    polled: Option<(u32, u8, u32)>,
-    /// The boundaries that BRISC polls, and all.
+    /// The boundaries that BRISC polls.
     polls: Range<u32>,
-    boundaries: Vec<Range<u32>>,
-    /// The words in which there are any, by pages.
-    boundary_words: Vec<u64>,
     /// What was known up to this cycle is not known any more.
     passed: Cycle,
+    /// The granules of which something is known, or was.
+    marked: Vec<u16>,
+    /// The cores' local RAM.
+    pub(crate) local: Local,
 }
 
 impl Filter {
@@ -188,18 +152,17 @@ impl Filter {
             words: Vec::new(),
             loads: Vec::new(),
             loaders: [[NO_LOADER; KnownOf::LOADERS]; 5],
-            has_loaders: false,
+            have_loaders: 0,
             polled: None,
             polls: 0..0,
-            boundaries: Vec::new(),
-            boundary_words: Vec::new(),
+            boundaries: Boundaries::default(),
             passed: 0,
         }
     }
 
     /// A core's cache holds the lines with these numbers.
     pub(crate) fn set_cache(&mut self, core: Processor, lines: [u32; LINES]) {
-        self.lines[core as usize] = lines.map(|number| Line { number, ..Line::NONE });
+        self.lines[core as usize] = lines.map(|number| Line::new(number, 0));
     }
 
     /// Whether a load from L1 is left out.
@@ -209,11 +172,13 @@ impl Filter {
     pub(crate) fn skips_load(&mut self, core: Processor, addr: u32, cached: bool) -> bool {
         let line = &mut self.lines[core as usize][slot(addr)];
         if cached {
-            return line.hidden;
+            return line.has(Line::HIDDEN | Line::WHOLE);
         }
-        let known = self.l1[(addr / GRANULE) as usize % GRANULES] == mark(core);
-        *line = Line { number: addr / LINE, hidden: known, polled: false, fresh: false };
-        known
+        let owner = self.l1[(addr / GRANULE) as usize % GRANULES];
+        let (known, whole) = (owner == mark(core), owner == LOADS);
+        let whole_flags = if whole { Line::POLLED | Line::WHOLE } else { 0 };
+        *line = Line::new(addr / LINE, if known { Line::HIDDEN } else { whole_flags });
+        known | whole
     }
 
     /// Whether a store to L1 is left out.
@@ -234,9 +199,9 @@ impl Filter {
         }
         let line = &mut self.lines[core as usize][slot(addr)];
         if cached {
-            return (line.polled || line.fresh) && line.number == addr / LINE;
+            return line.has(Line::POLLED | Line::FRESH) && line.number() == addr / LINE;
         }
-        *line = Line { number: addr / LINE, polled: true, ..Line::NONE };
+        *line = Line::new(addr / LINE, Line::POLLED);
         true
     }
 
@@ -268,14 +233,12 @@ impl Filter {
 
     /// Whether accesses of another core are left out there.
     fn is_others(&self, core: Processor, addr: u32) -> bool {
-        ![0, SHARED, mark(core), mark(core) | ARRIVING].contains(&self.owner(addr))
+        ![0, SHARED, LOADS, mark(core), mark(core) | ARRIVING].contains(&self.owner(addr))
     }
 
     #[inline]
     fn is_boundary(&self, core: Processor, addr: u32) -> bool {
-        core == Processor::Brisc
-            && has(&self.boundary_words, addr / WORD)
-            && self.boundaries.iter().any(|range| range.contains(&addr))
+        core == Processor::Brisc && self.boundaries.has(addr)
     }
 
     /// An access of `core` to L1 is about to be recorded: `told` gets what comes before it. Says
@@ -293,9 +256,9 @@ impl Filter {
             self.unhide(granule..granule + GRANULE, true, &mut told);
         }
         let line = &mut self.lines[core as usize][slot(addr)];
-        if line.number == addr / LINE {
+        if line.number() == addr / LINE {
             if line.is_untold() {
-                told(What::Holds { core, addr: line.number * LINE });
+                told(What::Holds { core, addr: line.number() * LINE });
             }
             line.tell(fills || line.is_watched());
         }
@@ -322,14 +285,19 @@ impl Filter {
     #[inline]
     fn unhide(&mut self, span: Range<u32>, fresh: bool, mut told: impl FnMut(What)) {
         let (mut number, end) = (span.start / LINE, span.end.div_ceil(LINE));
+        let (first, count) = (number, end.saturating_sub(number));
+        // Mostly none. All of them, without a way out before the end: several are compared at once.
+        if !self.lines.as_flattened().iter().fold(false, |any, line| any | line.is_watched_in(first, count)) {
+            return;
+        }
         // Each slot holds one line of those that are so far from each other.
         while number < end.min(span.start / LINE + LINES as u32) {
             let slot = number as usize % LINES;
             for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
                 let line = &mut lines[slot];
-                if line.is_watched() && line.number >= number && line.number < end {
+                if line.is_watched_in(number, end - number) {
                     if line.is_untold() {
-                        told(What::Holds { core, addr: line.number * LINE });
+                        told(What::Holds { core, addr: line.number() * LINE });
                     }
                     line.tell(fresh && line.is_watched());
                 }
@@ -342,16 +310,20 @@ impl Filter {
     /// still of importance.
     fn forget(&mut self, mut told: impl FnMut(What)) {
         self.local.forget();
-        if std::mem::take(&mut self.has_loaders) {
-            self.loaders = [[NO_LOADER; KnownOf::LOADERS]; 5];
+        let mut cores = std::mem::take(&mut self.have_loaders);
+        while cores != 0 {
+            self.loaders[cores.trailing_zeros() as usize] = [NO_LOADER; KnownOf::LOADERS];
+            cores &= cores - 1;
         }
         self.awaits = false;
         if !self.marked.is_empty() {
-            self.marked.drain(..).for_each(|granule| self.l1[usize::from(granule)] = 0);
+            for granule in self.marked.drain(..) {
+                self.l1[usize::from(granule)] = if has(&self.loads, granule.into()) { LOADS } else { 0 };
+            }
             for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
-                for line in lines.iter_mut().filter(|line| line.hidden) {
+                for line in lines.iter_mut().filter(|line| line.has(Line::HIDDEN)) {
                     line.tell(true);
-                    told(What::Holds { core, addr: line.number * LINE });
+                    told(What::Holds { core, addr: line.number() * LINE });
                 }
             }
         }
@@ -370,7 +342,29 @@ impl Filter {
     fn forget_words(&mut self) {
         self.polled = None;
         self.words.clear();
-        self.loads.clear();
+        for (page, mut granules) in self.loads.drain(..).enumerate() {
+            while granules != 0 {
+                let owner = &mut self.l1[page * PAGE as usize + granules.trailing_zeros() as usize];
+                granules &= granules - 1;
+                if *owner == LOADS {
+                    *owner = 0;
+                }
+            }
+        }
+        self.lines.as_flattened_mut().iter_mut().for_each(|line| line.0 &= !Line::WHOLE);
+    }
+
+    /// Somebody wants to see all stores to some bytes from now on: nothing is left out there.
+    /// `told` gets what was, and is still of importance.
+    pub(crate) fn watch(&mut self, range: Range<u32>, mut told: impl FnMut(What)) {
+        for granule in range.start / GRANULE..range.end.min(L1_SIZE).div_ceil(GRANULE) {
+            let owner = &mut self.l1[granule as usize];
+            if ![0, SHARED, LOADS].contains(owner) {
+                *owner = SHARED;
+                let start = granule * GRANULE;
+                self.unhide(start..start + GRANULE, true, &mut told);
+            }
+        }
     }
 
     /// A program may be launched: the same value at a boundary may begin it.
@@ -379,12 +373,8 @@ impl Filter {
     }
 
     /// From now on these are the boundaries; what was known up to cycle `at` is not.
-    pub(crate) fn set_boundaries(&mut self, boundaries: &[Range<u32>], at: Cycle) {
-        self.boundaries = boundaries.to_vec();
-        self.boundary_words.clear();
-        for word in boundaries.iter().flat_map(|range| range.start / WORD..range.end.min(L1_SIZE).div_ceil(WORD)) {
-            add(&mut self.boundary_words, WORD_PAGES, word / PAGE, 1 << (word % PAGE));
-        }
+    pub(crate) fn set_boundaries(&mut self, boundaries: Boundaries, at: Cycle) {
+        self.boundaries = boundaries;
         self.passed = at;
         self.forget_words();
     }
@@ -405,14 +395,26 @@ impl Filter {
         }
         match known.of {
             KnownOf::Words => add(&mut self.words, WORD_PAGES, known.page, known.granules),
-            KnownOf::Loads => add(&mut self.loads, GRANULES / PAGE as usize, known.page, known.granules),
+            KnownOf::Loads => self.know_loads(known.page, known.granules),
             KnownOf::By(_) if known.granules == 0 => {}
             KnownOf::By(pc) => {
-                self.has_loaders = true;
+                self.have_loaders |= 1 << core;
                 self.loaders[core][KnownOf::loader(pc)] = (pc, known.page * PAGE + known.granules.trailing_zeros());
             }
             KnownOf::Local => self.local.know(known.core, page, known.granules),
             KnownOf::L1 | KnownOf::Arriving => self.know_l1(known, is_watched),
+        }
+    }
+
+    fn know_loads(&mut self, page: u32, mut granules: u64) {
+        add(&mut self.loads, GRANULES / PAGE as usize, page, granules);
+        while granules != 0 {
+            let granule = page * PAGE + granules.trailing_zeros();
+            granules &= granules - 1;
+            // Where a core's own accesses are known, these are.
+            if let Some(owner @ 0) = self.l1.get_mut(granule as usize) {
+                *owner = LOADS;
+            }
         }
     }
 
@@ -423,7 +425,7 @@ impl Filter {
         // Those of which another core holds a line.
         let others = lines.iter().enumerate().filter(|(other, _)| *other != core).flat_map(|(_, lines)| lines);
         let held = others.fold(0, |all, line| {
-            let granule = line.number / (GRANULE / LINE);
+            let granule = line.number() / (GRANULE / LINE);
             all | u64::from(granule / PAGE == known.page) << (granule % PAGE)
         });
         let mut granules = known.granules & !held;
@@ -431,7 +433,7 @@ impl Filter {
             let granule = known.page * PAGE + granules.trailing_zeros();
             granules &= granules - 1;
             match l1.get_mut(granule as usize) {
-                Some(owner @ 0) if !is_watched(granule * GRANULE) => {
+                Some(owner) if matches!(*owner, 0 | LOADS) && !is_watched(granule * GRANULE) => {
                     *owner = mark(known.core) | arriving;
                     // There are fewer granules than that.
                     marked.push(granule as u16);
@@ -440,21 +442,6 @@ impl Filter {
                 _ => {}
             }
         }
-    }
-}
-
-/// Whether the bit of a granule is set, of those of all pages as far as there are any.
-#[inline(always)]
-fn has(all: &[u64], granule: u32) -> bool {
-    all.get((granule / PAGE) as usize).is_some_and(|bits| bits >> (granule % PAGE) & 1 != 0)
-}
-
-/// Sets bits of a page among those of all pages, of which there may be so many.
-fn add(all: &mut Vec<u64>, pages: usize, page: u32, bits: u64) {
-    let page = page as usize;
-    if page < pages {
-        all.resize(all.len().max(page + 1), 0);
-        all[page] |= bits;
     }
 }
 
@@ -469,12 +456,6 @@ fn no_owners() -> Box<[u8; GRANULES]> {
 #[inline(always)]
 const fn mark(core: Processor) -> u8 {
     core as u8 + 1
-}
-
-/// Where a data cache keeps the line around `addr`.
-#[inline(always)]
-const fn slot(addr: u32) -> usize {
-    (addr / LINE) as usize % LINES
 }
 
 #[cfg(test)]

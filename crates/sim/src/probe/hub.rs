@@ -1,6 +1,6 @@
 //! The hub: collects events, puts them in order and hands them to the observers.
 
-use super::{Agent, Event, Known, Observer, Spot, Unjudged, Wants, What};
+use super::{Agent, Boundaries, Event, Known, Observer, Spot, Unjudged, Wants, What};
 use crate::Cycle;
 use std::ops::Range;
 use tilework_abi::noc::NocXy;
@@ -122,8 +122,9 @@ impl Hub {
     }
 
     /// The boundaries of what is known of a tile.
-    pub(crate) fn boundaries(&self) -> Vec<Range<u32>> {
-        self.knows.map(|knows| self.observers[knows].boundaries()).unwrap_or_default()
+    pub(crate) fn boundaries(&self) -> Boundaries {
+        let ranges = self.knows.map(|knows| self.observers[knows].boundaries()).unwrap_or_default();
+        ranges[..].into()
     }
 
     /// What the same observer needs to see little of.
@@ -134,7 +135,12 @@ impl Hub {
     /// Takes out what is known, with the nodes of the tiles.
     pub(crate) fn known(&mut self) -> impl Iterator<Item = (usize, Known)> + use<'_> {
         let nodes = &self.nodes;
-        self.known.drain(..).filter_map(|known| Some(((*nodes.get(Spot::Tensix(known.tile).rank() as usize)?)?, known)))
+        self.known.drain(..).filter_map(|known| Some((node_of(nodes, known.tile)?, known)))
+    }
+
+    /// The node of a Tensix tile.
+    pub(crate) fn node(&self, tile: NocXy) -> Option<usize> {
+        node_of(&self.nodes, tile)
     }
 
     /// Bytes of L1 of single tiles of which any of them wants to see the loads.
@@ -150,10 +156,17 @@ impl Hub {
         }
     }
 
-    /// Whether events are to be handed over at the end of this window: there are many, or an
-    /// observer may end the run.
-    pub(crate) fn is_due(&self) -> bool {
-        self.judged || self.pending.len() > self.limit
+    /// Whether events are to be handed over at the end of this window, with so many that have not
+    /// been taken: there are many, or an observer may end the run.
+    #[inline]
+    pub(crate) fn is_due(&self, more: usize) -> bool {
+        self.judged || self.pending.len() + more > self.limit
+    }
+
+    /// Whether something is known that the tiles have not been told.
+    #[inline]
+    pub(crate) fn has_known(&self) -> bool {
+        !self.known.is_empty()
     }
 
     /// Whether an observer may end the run.
@@ -243,8 +256,43 @@ impl Hub {
     }
 }
 
+fn node_of(nodes: &[Option<usize>], tile: NocXy) -> Option<usize> {
+    *nodes.get(Spot::Tensix(tile).rank() as usize)?
+}
+
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Hub").field("observers", &self.observers.len()).field("pending", &self.pending.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::Unit;
+    use tilework_abi::tensix::Processor;
+    use tilework_rng::SplitMix64;
+
+    /// However many events there are, and however far apart, they come in the order of cycles,
+    /// tiles and agents, those of an agent as they came.
+    #[test]
+    fn events_are_in_order_however_many_there_are() {
+        let mut random = SplitMix64::new(5);
+        let agents = [Agent::Niu(1), Agent::Core(Processor::Trisc1), Agent::Coprocessor(Unit::Packer)];
+        for (count, span) in [(1, 9), (2, 1), (100, 40), (5000, 90), (300, 1 << MOST_TOGETHER), (300, 1 << 60)] {
+            let mut below = |end: u64| random.bits() % end;
+            let event = |pc| {
+                let (spot, agent) = (Spot::Dram(below(4) as u8), agents[below(3) as usize]);
+                Event { at: 77 + below(span), spot, agent, pc, known: false, what: What::Fence }
+            };
+            let mut hub = Hub { pending: (0..count as u32).map(event).collect(), ..Hub::default() };
+            hub.sort();
+            let mut places: Vec<u32> = (0..count as u32).collect();
+            places.sort_by_key(|&place| {
+                let event = &hub.pending[place as usize];
+                (event.at, event.rank())
+            });
+            assert_eq!(hub.order, places, "{count} events within {span} cycles");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What a recorder leaves out for an observer that needs to see little ([`Unjudged`]).
 
 use super::recorder::{Loaded, Recorder, Stored};
-use super::{Agent, Known, KnownOf, Spot, Unjudged, Wants, What};
+use super::{Agent, Boundaries, Known, KnownOf, Spot, Unjudged, Wants, What};
 use tilework_abi::noc::NocXy;
 use tilework_abi::stream;
 use tilework_abi::tensix::{INSTRN_BUF_BASE, LOCAL_BASE, PC_BUF_BASE, Processor};
@@ -21,6 +21,10 @@ const STACK: u32 = LOCAL_BASE + 0x800;
 
 struct Rig(Recorder);
 
+fn boundaries(ranges: &[std::ops::Range<u32>]) -> Boundaries {
+    ranges.into()
+}
+
 impl Rig {
     fn new() -> Self {
         Self::with(Wants::NOTHING)
@@ -30,7 +34,7 @@ impl Rig {
     fn with(others: Wants) -> Self {
         let mut recorder = Recorder::new(Spot::Tensix(TILE));
         recorder.set_wants(Wants::ACCESSES | Wants::LOCAL | Wants::REGISTERS, others);
-        recorder.filter.set_boundaries(&[GO..GO + 16, LAUNCH..LAUNCH + 4], 0);
+        recorder.filter.set_boundaries(boundaries(&[GO..GO + 16, LAUNCH..LAUNCH + 4]), 0);
         let mut stacks = [u32::MAX; 5];
         stacks[BRISC as usize] = STACK;
         recorder.set_unjudged(&Unjudged {
@@ -153,7 +157,7 @@ fn polls_that_find_the_same_are_left_out() {
     assert_eq!(rig.load(NCRISC, FIRMWARE, GO, 9, false), []);
     assert_eq!(rig.load(BRISC, FIRMWARE, WORD + 4, 2, false), [load(WORD + 4, 2, false)], "not known");
     // All others' boundaries may have changed.
-    rig.0.filter.set_boundaries(std::slice::from_ref(&(GO..GO + 16)), 2);
+    rig.0.filter.set_boundaries(boundaries(std::slice::from_ref(&(GO..GO + 16))), 2);
     assert_eq!(rig.load(BRISC, FIRMWARE, WORD, 2, false), [load(WORD, 2, false)]);
 }
 

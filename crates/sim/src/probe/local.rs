@@ -14,16 +14,21 @@ const PAGES: usize = (LOCAL_SIZE_DM / WORD / PAGE) as usize;
 /// Words of each core's local RAM, a bit each.
 type Words = [[u64; PAGES]; 5];
 
+/// Pages of each core's local RAM, a bit each.
+type Pages = [u32; 5];
+const _: () = assert!(PAGES <= u32::BITS as usize);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Local {
     known: Words,
-    has_known: bool,
+    /// The pages that have some, a bit each.
+    known_pages: Pages,
     /// The words that each core has stored by code that is not judged, and those of them that the
     /// observer has not been told of.
     stored: Words,
     untold: Words,
-    /// Whether there are any of those.
-    is_untold: [bool; 5],
+    /// The pages that have some of those.
+    untold_pages: Pages,
     /// The code that is not judged, and from where on accesses are right for each core.
     unjudged: Range<u32>,
     stacks: [u32; 5],
@@ -41,10 +46,10 @@ impl Local {
     pub(super) fn new() -> Self {
         Self {
             known: [[0; PAGES]; 5],
-            has_known: false,
+            known_pages: [0; 5],
             stored: [[0; PAGES]; 5],
             untold: [[0; PAGES]; 5],
-            is_untold: [false; 5],
+            untold_pages: [0; 5],
             unjudged: 0..0,
             stacks: [u32::MAX; 5],
         }
@@ -94,7 +99,7 @@ impl Local {
             }
             *stored |= bit;
             self.untold[core as usize][page] |= bit;
-            self.is_untold[core as usize] = true;
+            self.untold_pages[core as usize] |= 1 << page;
         }
         if is_right {
             self.know(core, page, bit);
@@ -105,10 +110,13 @@ impl Local {
     /// Something of a core's local RAM is about to be recorded: `told` gets what was kept.
     #[inline]
     pub(crate) fn tell_kept(&mut self, core: Processor, mut told: impl FnMut(What)) {
-        if std::mem::take(&mut self.is_untold[core as usize]) {
-            for (page, words) in (0..).zip(&mut self.untold[core as usize]).filter(|(_, words)| **words != 0) {
-                told(What::Prepared { core, page, words: std::mem::take(words) });
-            }
+        let mut pages = std::mem::take(&mut self.untold_pages[core as usize]);
+        while pages != 0 {
+            let page = pages.trailing_zeros();
+            pages &= pages - 1;
+            let words = std::mem::take(&mut self.untold[core as usize][page as usize]);
+            // There are few pages.
+            told(What::Prepared { core, page: page as u8, words });
         }
     }
 
@@ -116,14 +124,17 @@ impl Local {
     pub(super) fn know(&mut self, core: Processor, page: usize, words: u64) {
         if let Some(known) = self.known[core as usize].get_mut(page) {
             *known |= words;
-            self.has_known = true;
+            self.known_pages[core as usize] |= 1 << page;
         }
     }
 
     /// Nothing is known any more of what ends at a boundary.
     pub(super) fn forget(&mut self) {
-        if std::mem::take(&mut self.has_known) {
-            self.known = [[0; PAGES]; 5];
+        for (pages, known) in self.known_pages.iter_mut().zip(&mut self.known) {
+            while *pages != 0 {
+                known[pages.trailing_zeros() as usize] = 0;
+                *pages &= *pages - 1;
+            }
         }
     }
 

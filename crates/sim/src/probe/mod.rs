@@ -10,6 +10,8 @@
 //! Tiles record into a [`Recorder`] of their own; packets are recorded where they are routed. Both
 //! come to the [`Hub`], which puts them in order as far as the clock has come.
 
+mod copies;
+mod counters;
 mod counts;
 mod event;
 mod filter;
@@ -20,6 +22,7 @@ mod left_out_tests;
 mod lines;
 mod local;
 mod packets;
+mod pages;
 mod recorder;
 mod requests;
 mod spans;
@@ -31,6 +34,7 @@ pub(crate) use gates::Passing;
 pub(crate) use hub::Hub;
 pub use lines::{FieldStore, LineAccess, LineSteps};
 pub(crate) use packets::Packets;
+pub(crate) use pages::Boundaries;
 pub(crate) use recorder::{Loaded, Recorder, Stored};
 pub use requests::{PacketEvent, PacketKind, Request, RequestId, RequestKind, Way};
 pub use spans::Spans;
@@ -153,7 +157,7 @@ pub trait Observer: Send {
         Vec::new()
     }
     /// What it needs to see little of; asked, of the first observer that wants accesses, after
-    /// notes of firmware, of command queues and of launches.
+    /// notes of firmware, of command queues and of launches: then for the tiles of the launch.
     fn unjudged(&self) -> Unjudged {
         Unjudged::default()
     }

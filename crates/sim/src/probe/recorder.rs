@@ -1,5 +1,6 @@
 //! What a tile records.
 
+use super::counters::{Counters, is_counter};
 use super::counts::Counts;
 use super::filter::{Access, Filter};
 use super::gates::Gates;
@@ -7,7 +8,7 @@ use super::lines::{FieldStore, Lines, Word};
 use super::{Agent, Event, Request, Spot, Unit, Unjudged, Wants, What};
 use crate::{Cycle, NEVER};
 use std::ops::Range;
-use tilework_abi::noc::{COUNTERS, COUNTERS_END, NIU_SPAN, NIU0_BASE, counter};
+use tilework_abi::noc::{NIU_SPAN, NIU0_BASE};
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
 /// What a core loads.
@@ -27,47 +28,38 @@ pub(crate) struct Stored {
     pub(crate) value: u32,
 }
 
-/// The first of the counters that are a transaction id's.
-const OUTSTANDING_ID: u32 = counter::MST_REQS_OUTSTANDING_ID as u32;
-
 /// Behind the registers of the NIUs.
 const NIU_END: u32 = NIU0_BASE + 2 * NIU_SPAN;
 
-/// Whether a register is a counter of an NIU.
-#[inline(always)]
-fn is_counter(addr: u32) -> bool {
-    (NIU0_BASE..NIU_END).contains(&addr) && (COUNTERS..COUNTERS_END).contains(&((addr - NIU0_BASE) % NIU_SPAN))
-}
-
-/// The events of a tile since it was last asked.
+/// The events of a tile since it was last asked. What most accesses look at comes first, next to
+/// each other, in whole lines of the host's caches.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Recorder {
-    spot: Spot,
-    wants: Wants,
-    /// Bytes of L1 of which all loads are recorded.
-    loads: Vec<Range<u32>>,
     pub(crate) events: Vec<Event>,
+    /// The lines that cores go through, when they are told as such.
+    lines: Option<Box<Lines>>,
     /// Of each core, when instructions are counted.
     counts: Option<Box<[Counts; 5]>>,
-    pub(crate) filter: Filter,
-    /// What others want to see of accesses that are known.
-    others: Wants,
+    /// Registers of which nobody needs to see accesses.
+    unseen: Range<u32>,
+    spot: Spot,
     /// Accesses to L1 that are known are of no interest to anybody.
     leaves_out: bool,
-    /// Registers of which nobody needs to see accesses, and those of which the observer that is
-    /// asked does not.
-    unseen: Range<u32>,
-    unjudged: Range<u32>,
     /// Nothing of what the tile's cores do is judged but what they read and write in memory.
     overlooked: bool,
     /// Fences need not be told, and what a unit reads at once is told at once.
     unfenced: bool,
     spans: bool,
-    /// Of counters of NIUs only the first load since a request was started need be seen: those of
-    /// transaction ids that each core has loaded since then, a bit each, and bit 0 for all others.
-    counters: Option<Box<[[u64; 2]; 5]>>,
-    /// The lines that cores go through, when they are told as such.
-    lines: Option<Box<Lines>>,
+    wants: Wants,
+    /// What others want to see of accesses that are known.
+    others: Wants,
+    pub(crate) filter: Filter,
+    counters: Counters,
+    /// Bytes of L1 of which all loads are recorded.
+    loads: Vec<Range<u32>>,
+    /// Registers of which the observer that is asked does not need to see accesses.
+    unjudged: Range<u32>,
     /// Where the last event of each unit's work is among [`Recorder::events`].
     working: Vec<(Unit, usize)>,
     /// Of the coprocessor, when what orders it is recorded.
@@ -91,7 +83,7 @@ impl Recorder {
             overlooked: false,
             unfenced: false,
             spans: false,
-            counters: None,
+            counters: Counters::default(),
             lines: None,
             working: Vec::new(),
             gates: None,
@@ -105,6 +97,11 @@ impl Recorder {
         if wants.has(Wants::COUNTS) {
             self.counts.get_or_insert_default();
         }
+    }
+
+    /// Whether just this is recorded, as [`Recorder::set_wants`] has it.
+    pub(crate) fn has_wants(&self, wants: Wants, others: Wants) -> bool {
+        (self.wants, self.others) == (wants, others)
     }
 
     /// Whether any of such events are recorded.
@@ -155,7 +152,7 @@ impl Recorder {
 
     /// From now on only the first load of a counter need be seen, or all.
     pub(crate) fn see_counters_once(&mut self, once: bool) {
-        self.counters = once.then(Box::default);
+        self.counters.see_once(once);
     }
 
     /// From now on lines of accesses that are known are told as such, or not.
@@ -182,27 +179,11 @@ impl Recorder {
     /// A request is started.
     pub(crate) fn request(&mut self, at: Cycle, agent: Agent, pc: u32, request: Box<Request>) {
         let noc = usize::from(request.noc & 1);
-        if let Some(counters) = &mut self.counters {
-            counters.iter_mut().for_each(|of_core| of_core[noc] = 0);
-        }
+        self.counters.started(noc);
         if self.overlooked && self.leaves_out && !self.others.has(Wants::ARRIVALS) {
             return;
         }
         self.record(at, agent, pc, What::Request(request));
-    }
-
-    /// Whether a load of this register of an NIU's counters need not be seen.
-    #[inline]
-    fn skips_counter(&mut self, core: Processor, addr: u32) -> bool {
-        let Some(counters) = &mut self.counters else { return false };
-        let (noc, counter) = ((addr - NIU0_BASE) / NIU_SPAN, ((addr - NIU0_BASE) % NIU_SPAN - COUNTERS) / 4);
-        let is_of_id = (OUTSTANDING_ID..OUTSTANDING_ID + 16).contains(&counter);
-        // There are no more than 64 (`COUNTERS_END`), and the first is of no id.
-        let (seen, bit) =
-            (&mut counters[core.index()][noc as usize & 1], 1u64 << if is_of_id { counter & 63 } else { 0 });
-        let skips = *seen & bit != 0;
-        *seen |= bit;
-        skips
     }
 
     /// Records an event.
@@ -214,8 +195,27 @@ impl Recorder {
         self.events.push(Event { at, spot: self.spot, agent, pc, known: false, what });
     }
 
-    /// Hands over the events. Their memory stays here: exchanged, that of a whole batch would go
-    /// round the tiles, each of which would have some soon, and none of it in the host's caches.
+    /// Records behind these events from now on, until they are given back: so that tiles need no
+    /// memory each, nor copy what they have recorded. Not if there are some already.
+    #[inline]
+    pub(crate) fn lend(&mut self, events: &mut Vec<Event>) -> bool {
+        let is_lent = self.events.is_empty();
+        if is_lent {
+            std::mem::swap(&mut self.events, events);
+        }
+        is_lent
+    }
+
+    /// Gives back what was lent, with what was recorded since.
+    #[inline]
+    pub(crate) fn give_back(&mut self, events: &mut Vec<Event>) {
+        std::mem::swap(&mut self.events, events);
+        if self.wants(Wants::UNITS) {
+            self.working.clear();
+        }
+    }
+
+    /// Hands over the events, but not their memory.
     #[inline]
     pub(crate) fn hand_over(&mut self, to: &mut Vec<Event>) {
         if !self.events.is_empty() {
@@ -241,7 +241,7 @@ impl Recorder {
             && match addr {
                 0..L1_SIZE => self.filter.skips_load(core, addr, cached),
                 LOCAL_BASE..NIU0_BASE => self.filter.local.skips_load(core, pc, addr),
-                _ => self.skips_outside(core, addr),
+                _ => self.overlooked || self.skips_outside(core, addr),
             }
     }
 
@@ -262,21 +262,25 @@ impl Recorder {
         }
     }
 
-    /// A core loads.
-    #[cold]
+    /// A core loads. Most of what [`Recorder::skips_load`] does not leave out is left out here.
     #[inline(never)]
     pub(crate) fn load(&mut self, core: Processor, at: Cycle, pc: u32, loaded: Loaded) {
+        if !(self.leaves_out && self.says_nothing(core, pc, &loaded)) {
+            self.record_load(core, at, pc, loaded);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn record_load(&mut self, core: Processor, at: Cycle, pc: u32, loaded: Loaded) {
         let Loaded { addr, bytes, value, cached } = loaded;
         let is_field = (NIU0_BASE..NIU_END).contains(&addr) && !is_counter(addr);
         if is_field && !self.wants(Wants::FIELDS) || !self.wants_load(addr) {
             return;
         }
-        if self.leaves_out && self.says_nothing(core, pc, loaded) {
-            return;
-        }
         let (is_known, kind) = match addr < L1_SIZE {
             true => (self.filter.skips_load(core, addr, cached), Wants::ACCESSES),
-            false if is_counter(addr) => (self.skips_counter(core, addr), Wants::ACCESSES),
+            false if is_counter(addr) => (self.counters.skips(core, addr), Wants::ACCESSES),
             false => self.outside(core, addr),
         };
         if is_known && bytes == 4 && self.gathers(core, at, pc, Word { stores: false, addr, value, cached }) {
@@ -288,11 +292,12 @@ impl Recorder {
     }
 
     /// Whether a load that the filter does not leave out changes and shows nothing all the same.
-    fn says_nothing(&mut self, core: Processor, pc: u32, loaded: Loaded) -> bool {
+    #[inline]
+    fn says_nothing(&mut self, core: Processor, pc: u32, loaded: &Loaded) -> bool {
         match loaded.addr {
-            0..L1_SIZE => self.filter.polls(core, pc, &loaded),
+            0..L1_SIZE => self.filter.polls(core, pc, loaded),
             addr @ LOCAL_BASE..NIU0_BASE => self.filter.local.overlooks(core, pc, addr),
-            _ => self.overlooked,
+            addr => self.overlooked || is_counter(addr) && self.counters.has_seen(core, addr),
         }
     }
 
@@ -370,9 +375,7 @@ impl Recorder {
                 if let Some(gates) = &mut self.gates {
                     gates.tell_again();
                 }
-                if let Some(counters) = &mut self.counters {
-                    **counters = Default::default();
-                }
+                self.counters.forget();
             }
         }
         events.push(Event { at, spot, agent, pc, known, what });
@@ -388,10 +391,18 @@ impl Recorder {
     /// All accesses are recorded until somebody knows something again.
     pub(crate) fn forget_known(&mut self, at: Cycle) {
         let (spot, events, agent) = (self.spot, &mut self.events, Agent::Core(Processor::Brisc));
-        if let Some(counters) = &mut self.counters {
-            **counters = Default::default();
-        }
+        self.counters.forget();
         self.filter.forget_all(|what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
+    }
+
+    /// Somebody wants to see all stores to these bytes of L1 from now on, and nothing else that was
+    /// not wanted before.
+    pub(crate) fn watch(&mut self, at: Cycle, lines: &[Range<u32>]) {
+        let (spot, events, agent) = (self.spot, &mut self.events, Agent::Core(Processor::Brisc));
+        for line in lines {
+            let told = |what| events.push(Event { at, spot, agent, pc: 0, known: false, what });
+            self.filter.watch(line.clone(), told);
+        }
     }
 
     // Units of the coprocessor

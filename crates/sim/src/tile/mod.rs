@@ -40,7 +40,7 @@ use crate::event_queue::EventQueue;
 use crate::late::LateCores;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
 use crate::node::Outlook;
-use crate::probe::{Agent, Known, Recorder, Spot, Unjudged, Wants, What};
+use crate::probe::{Agent, Boundaries, Known, Recorder, Spot, Unjudged, Wants, What};
 use crate::tensix::{Awaits, Changed, Origin};
 use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
 use access::{Reach, Shared};
@@ -188,6 +188,13 @@ impl Tile {
     /// lines of L1; of what is known only what `others` want. `once`: of counters of NIUs only
     /// their first loads.
     pub(crate) fn observe(&mut self, (wants, others): (Wants, Wants), once: bool, lines: &[Range<u32>], now: Cycle) {
+        if let Some(recorder) = &mut self.shared.fabric.recorder
+            && recorder.has_wants(wants, others)
+        {
+            // What is known stays so, but where stores are to be seen.
+            recorder.watch(self.slots.iter().map(|slot| slot.core.now).fold(now, Cycle::max), lines);
+            return lines.iter().for_each(|line| self.shared.fabric.observe(line.clone()));
+        }
         let recorder =
             self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
         recorder.set_wants(wants, others);
@@ -214,7 +221,7 @@ impl Tile {
     }
 
     /// From now on these are the boundaries of what is known.
-    pub(crate) fn set_boundaries(&mut self, boundaries: &[Range<u32>]) {
+    pub(crate) fn set_boundaries(&mut self, boundaries: Boundaries) {
         if let Some(recorder) = &mut self.shared.fabric.recorder {
             recorder.filter.set_boundaries(boundaries, self.slots[Processor::Brisc.index()].core.now);
         }
@@ -291,13 +298,6 @@ impl Tile {
         let first = recorder.close_lines_before(at);
         recorder.hand_over(events);
         first
-    }
-
-    /// Hands over what was recorded.
-    fn hand_over(&mut self, out: &mut Outbox) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.hand_over(&mut out.events);
-        }
     }
 
     /// The coprocessor counts from now on what it executes.
@@ -697,8 +697,14 @@ impl Node for Tile {
 
     fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
         self.confirm();
+        let is_lent = self.shared.fabric.recorder.as_mut().is_some_and(|recorder| recorder.lend(&mut out.events));
         let result = self.advance(until, out);
-        self.hand_over(out);
+        if let Some(recorder) = &mut self.shared.fabric.recorder {
+            match is_lent {
+                true => recorder.give_back(&mut out.events),
+                false => recorder.hand_over(&mut out.events),
+            }
+        }
         result
     }
 }
