@@ -32,15 +32,19 @@ struct Group {
 
 /// The ids of a tile's NIUs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ids([[Option<Box<Group>>; IDS]; 2]);
+pub(crate) struct Ids {
+    groups: [[Option<Box<Group>>; IDS]; 2],
+    /// There are some.
+    any: bool,
+}
 
 impl Ids {
     /// A kernel has started a request. Id 0 is that of software without ids, and a multicast is
     /// answered more than once, so that nobody waits for it by its id.
     pub(super) fn started(&mut self, core: Processor, issued: &Issued, in_flight: &InFlight) {
         let request = &issued.request;
-        let (own, groups) = (usize::from(request.trid) % IDS, &mut self.0[usize::from(request.noc & 1)]);
-        for (id, group) in groups.iter_mut().enumerate() {
+        let (own, groups) = (usize::from(request.trid) % IDS, &mut self.groups[usize::from(request.noc & 1)]);
+        for (id, group) in groups.iter_mut().enumerate().filter(|_| self.any) {
             if let Some(group) = group.as_mut().filter(|group| id != own && group.core == core) {
                 group.closed = true;
             }
@@ -61,14 +65,22 @@ impl Ids {
             }
             group => {
                 let (first, requests) = (issued.actor, vec![request.id]);
+                self.any = true;
                 *group = Some(Box::new(Group { core, first, requests, closed: false, again: None }));
             }
         }
     }
 
+    /// Another program begins.
+    pub(crate) fn forget(&mut self) {
+        if self.any {
+            *self = Self::default();
+        }
+    }
+
     /// Somebody looks at the count of an id.
     pub(super) fn looked(&mut self, noc: usize, id: usize, reports: &mut Reports) {
-        let Some(group) = &mut self.0[noc % 2][id % IDS] else { return };
+        let Some(group) = &mut self.groups[noc % 2][id % IDS] else { return };
         let Some(again) = group.again.take() else { return };
         let first: Place = group.first.place(None);
         reports.report(&protocol::NOC_TRID_REUSED, again, None, || {

@@ -30,7 +30,7 @@ pub(crate) const PACKET_BYTES: u64 = 16_384;
 pub(crate) struct Issued {
     pub actor: Actor,
     pub launch: Arc<LaunchNote>,
-    pub request: Arc<Request>,
+    pub request: Request,
 }
 
 impl Issued {
@@ -57,12 +57,12 @@ const fn kind_name(kind: RequestKind) -> &'static str {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlight {
     /// By NIU in the order of their numbers, each with the bytes or answers that are missing: few.
-    requests: Vec<Vec<(RequestId, Issued, u64)>>,
+    requests: Vec<Vec<(RequestId, Arc<Issued>, u64)>>,
 }
 
 impl InFlight {
     /// A request of a kernel.
-    pub(crate) fn issue(&mut self, reports: &mut Reports, issued: &Issued) {
+    pub(crate) fn issue(&mut self, reports: &mut Reports, issued: &Arc<Issued>) {
         let request = &issued.request;
         if request.len > PACKET_BYTES && request.kind != RequestKind::Inline {
             reports.report(&protocol::NOC_TOO_LONG, issued.actor, None, || {
@@ -82,12 +82,12 @@ impl InFlight {
         self.keep(issued, answers);
     }
 
-    fn keep(&mut self, issued: &Issued, answers: u64) {
+    fn keep(&mut self, issued: &Arc<Issued>, answers: u64) {
         let id = issued.request.id;
         if self.requests.len() <= id.niu() {
             self.requests.resize_with(id.niu() + 1, Vec::new);
         }
-        self.requests[id.niu()].push((id, issued.clone(), answers));
+        self.requests[id.niu()].push((id, Arc::clone(issued), answers));
     }
 
     /// Where a request is among those of its NIU.
@@ -97,7 +97,7 @@ impl InFlight {
     }
 
     /// The request that a packet belongs to, if it is a kernel's.
-    pub(crate) fn of(&self, id: RequestId) -> Option<&Issued> {
+    pub(crate) fn of(&self, id: RequestId) -> Option<&Arc<Issued>> {
         let at = self.find(id)?;
         Some(&self.requests[id.niu()][at].1)
     }
@@ -123,14 +123,15 @@ impl InFlight {
 }
 
 /// A kernel has started a request: what its core must do before it ends.
-pub(crate) fn started(tile: &mut Tile, core: Processor, issued: &Issued, in_flight: &InFlight) {
+pub(crate) fn started(tile: &mut Tile, core: Processor, issued: &Arc<Issued>, in_flight: &InFlight) {
     tile.ids.started(core, issued, in_flight);
+    tile.asked |= 1 << core.index();
     let (noc, state) = (usize::from(issued.request.noc & 1), &mut tile.cores[core.index()]);
     if issued.request.answered {
-        state.unwaited[noc] = Some(issued.clone());
+        state.unwaited[noc] = Some(Arc::clone(issued));
     }
-    state.unseen[noc] = Some(issued.clone());
-    let link = issued.request.linked.then(|| issued.clone());
+    state.unseen[noc] = Some(Arc::clone(issued));
+    let link = issued.request.linked.then(|| Arc::clone(issued));
     // The link is the NIU's: whoever ends it, ends it for all initiators.
     state.linked[noc].fill(None);
     state.linked[noc][usize::from(issued.request.initiator & 3)] = link;
@@ -153,11 +154,12 @@ pub(crate) fn looked(tile: &mut Tile, core: Processor, addr: u32, reports: &mut 
 
 /// The kernels of a tile have ended.
 pub(crate) fn ended(tile: &mut Tile, in_flight: &InFlight, reports: &mut Reports) {
-    for state in &mut tile.cores {
+    let asked = std::mem::take(&mut tile.asked);
+    for (_, state) in tile.cores.iter_mut().enumerate().filter(|(core, _)| asked >> core & 1 != 0) {
         for issued in state.unwaited.iter_mut().filter_map(Option::take) {
             let still = in_flight.of(issued.request.id).is_some();
             reports.report(&protocol::NOC_NOT_WAITED, issued.actor, None, || {
-                let Request { kind, len, noc, .. } = *issued.request;
+                let Request { kind, len, noc, .. } = issued.request;
                 let when = if still { "is still under way when the kernel ends" } else { "is not waited for" };
                 (format!("the last {} of NoC {noc}, of {len} bytes, {when}", kind_name(kind)), None)
             });

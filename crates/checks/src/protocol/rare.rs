@@ -79,6 +79,11 @@ impl super::InFlight {
                 && request.remote_addr & !0xF == u64::from(addr) & !0xF
         };
         // By number: the order of the map is no order.
-        self.requests.iter().flatten().map(|(_, issued, _)| issued).filter(is_it).min_by_key(|issued| issued.request.id)
+        self.requests
+            .iter()
+            .flatten()
+            .map(|(_, issued, _)| &**issued)
+            .filter(is_it)
+            .min_by_key(|issued| issued.request.id)
     }
 }

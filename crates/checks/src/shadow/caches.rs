@@ -13,25 +13,20 @@ const LINE: u32 = 16;
 /// The number of no line.
 const NONE: u32 = u32::MAX;
 
-/// A core's copy of a line.
-#[derive(Clone, Copy, Debug, Default)]
-struct Copied {
-    /// Its bytes that others have written since it was filled.
-    stale: u16,
-    /// Who did so last.
-    by: Option<Place>,
-}
-
 /// The data caches of a tile.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Caches {
     numbers: [[u32; LINES]; 5],
-    copies: [[Copied; LINES]; 5],
+    /// Of each copy the bytes that others have written since it was filled.
+    stale: [[u16; LINES]; 5],
+    /// Who did so last: looked at seldom.
+    by: [[Option<Place>; LINES]; 5],
 }
 
 impl Default for Caches {
     fn default() -> Self {
-        Self { numbers: [[NONE; LINES]; 5], copies: Default::default() }
+        Self { numbers: [[NONE; LINES]; 5], stale: Default::default(), by: Default::default() }
     }
 }
 
@@ -46,7 +41,7 @@ impl Caches {
     #[inline]
     pub(super) fn fill(&mut self, core: Processor, addr: u32) {
         self.numbers[core.index()][slot(addr)] = addr / LINE;
-        self.copies[core.index()][slot(addr)].stale = 0;
+        self.stale[core.index()][slot(addr)] = 0;
     }
 
     /// A core's cache is empty.
@@ -67,10 +62,10 @@ impl Caches {
     /// Who has written some of the bytes that a core takes from its copy.
     #[inline]
     pub(super) fn stale(&self, core: Processor, addr: u32, bytes: u32) -> Option<Place> {
-        let copy = &self.copies[core.index()][slot(addr)];
+        let (core, slot) = (core.index(), slot(addr));
         let wanted = ((1u32 << bytes) - 1) << (addr % LINE);
-        let is_held = self.numbers[core.index()][slot(addr)] == addr / LINE;
-        if is_held && u32::from(copy.stale) & wanted != 0 { copy.by } else { None }
+        let is_held = self.numbers[core][slot] == addr / LINE;
+        if is_held && u32::from(self.stale[core][slot]) & wanted != 0 { self.by[core][slot] } else { None }
     }
 
     /// Somebody has written to L1, a core or something else.
@@ -86,13 +81,13 @@ impl Caches {
             return;
         }
         for other in Processor::ALL.into_iter().filter(|other| Some(*other) != core) {
-            let lines = self.numbers[other.index()].iter().zip(&mut self.copies[other.index()]);
-            for (&number, copy) in lines.filter(|(number, _)| is_met(**number)) {
+            let lines = self.numbers[other.index()].iter().enumerate();
+            for (slot, &number) in lines.filter(|(_, number)| is_met(**number)) {
                 let start = number * LINE;
                 let (from, to) = (addr.max(start) - start, (addr + len).min(start + LINE) - start);
                 // Of 16 bytes.
-                copy.stale |= (((1u32 << (to - from)) - 1) << from) as u16;
-                copy.by = Some(by());
+                self.stale[other.index()][slot] |= (((1u32 << (to - from)) - 1) << from) as u16;
+                self.by[other.index()][slot] = Some(by());
             }
         }
     }

@@ -81,6 +81,11 @@ impl ToldPages {
         self.pages.get((addr / PAGE) as usize).is_some_and(|granules| granules >> (addr % PAGE / WORD) & 1 != 0)
     }
 
+    /// Whether some of these granules were not told of.
+    fn lacks(&self, page: u64, granules: u64) -> bool {
+        granules & !self.pages.get(page as usize).copied().unwrap_or(0) != 0
+    }
+
     /// Of these granules was told, or never will be.
     fn tells(&mut self, page: u64, granules: u64) {
         // L1 is small.
@@ -183,6 +188,11 @@ impl ToldWords {
         self.seen >= AGAIN
     }
 
+    /// Whether some of these words were not told of.
+    fn lacks(&self, page: u32, words: u64) -> bool {
+        words & !self.words.get(page as usize).copied().unwrap_or(0) != 0
+    }
+
     /// Of these words was told, or never will be.
     fn tells(&mut self, page: u32, words: u64) {
         // L1 is small.
@@ -226,6 +236,31 @@ impl CheckObserver {
         } else if !tile.told_loads.has(addr.into()) && tile.told_words.is_due(&tile.l1, addr) {
             // Of what was written otherwise single words.
             self.know_words(tile, core, at, addr);
+        }
+    }
+
+    /// Something of the host or of a command queue has arrived in L1 below the space of buffers: a
+    /// launch, kernels. Cores will load it, and that is told before they do.
+    #[inline]
+    pub(super) fn may_know_arrived(&mut self, tile: &mut Tile, span: Span, at: Cycle) {
+        let is_below = |map: &MemoryMap| span.addr < map.data.get();
+        if self.is_asked && !tile.is_queue && self.firmware.as_ref().is_some_and(|firmware| is_below(&firmware.map)) {
+            self.know_arrived(tile, span, at);
+        }
+    }
+
+    fn know_arrived(&mut self, tile: &mut Tile, span: Span, at: Cycle) {
+        let range = span.addr..span.addr.saturating_add(span.len).min(L1_SIZE);
+        for page in range.start / WORD_PAGE..range.end.min(POLLED_END).div_ceil(WORD_PAGE) {
+            if tile.told_words.lacks(page, within_words(page, &range)) {
+                self.know_words(tile, Processor::Brisc, at, page * WORD_PAGE);
+            }
+        }
+        let wide = u64::from(range.start)..u64::from(range.end);
+        for page in wide.start.max(PAGE) / PAGE..wide.end.div_ceil(PAGE) {
+            if tile.told_loads.lacks(page, within(page, &wide)) {
+                self.know_loads(tile, Processor::Brisc, at, (page * PAGE) as u32);
+            }
         }
     }
 

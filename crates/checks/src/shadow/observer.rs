@@ -125,6 +125,7 @@ impl CheckObserver {
     #[inline]
     fn on_core(&mut self, tile: &mut Tile, core: Processor, event: &Event) {
         let actor = Actor::core(tile.xy, core, event.pc, event.at);
+        tile.sees(core);
         match event.what {
             What::Load { addr, bytes, value, cached } if addr < L1_SIZE => {
                 let span = Span { addr, len: bytes.into() };
@@ -265,13 +266,13 @@ impl CheckObserver {
     fn popped(&mut self, tile: &Tile, (core, actor): (Processor, Actor), number: usize, pages: u64) {
         let cb = &tile.cbs[number];
         let unseen = tile.cores[core.index()].unseen.iter().flatten();
-        let from = |issued: &&Issued| {
+        let from = |issued: &&Arc<Issued>| {
             let (addr, len) = (u32::try_from(issued.request.local_addr), u32::try_from(issued.request.len));
             addr.is_ok_and(|addr| cb.has_popped(pages, addr, len.unwrap_or(u32::MAX)))
         };
         let Some(write) = unseen.filter(|issued| issued.request.kind == RequestKind::Write).find(from) else { return };
         self.reports.report(&rows::CB_POPPED_IN_FLIGHT, actor, None, || {
-            let Request { len, noc, .. } = *write.request;
+            let Request { len, noc, .. } = write.request;
             let what = format!(
                 "pops a page of circular buffer {} of which a write of NoC {noc}, of {len} bytes, may not have left",
                 cb.note.name
@@ -298,6 +299,7 @@ impl CheckObserver {
             return;
         };
         let core = by.unwrap_or(Processor::Brisc);
+        tile.sees(core);
         let thread = core.index().saturating_sub(Processor::Trisc0.index()) as u8;
         let agent = match unit {
             Unit::Unpacker(number) => Who::Unpacker(number),

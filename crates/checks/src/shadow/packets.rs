@@ -15,7 +15,7 @@ impl CheckObserver {
         let known = tile.launch.clone();
         let known = known.filter(|_| tile.cores[core.index()].in_kernel(actor.code.map_or(0, |code| code.pc)));
         let Some(launch) = known.or_else(|| self.stranger.clone()) else { return };
-        let issued = Issued { actor, launch, request: Arc::new(request.clone()) };
+        let issued = Arc::new(Issued { actor, launch, request: request.clone() });
         self.in_flight.issue(&mut self.reports, &issued);
         protocol::started(tile, core, &issued, &self.in_flight);
         let agent = actor.by(issued.agent());
@@ -73,12 +73,12 @@ impl CheckObserver {
             }
             return;
         };
-        let issued = self.in_flight.of(packet.id).cloned();
         if let (Ok(addr), true) = (u32::try_from(packet.addr), packet.len > 0)
             && addr < L1_SIZE
         {
             let span = Span { addr, len: packet.len.min(L1_SIZE - addr) };
             let host = Actor { tile: tile.xy, agent: Who::Host, code: None, at: event.at };
+            let issued = self.in_flight.of(packet.id).cloned();
             let actor = issued.as_ref().map_or(host, |issued| issued.actor.by(issued.agent()));
             match packet.kind {
                 PacketKind::WriteRequest | PacketKind::AtomicRequest => {
@@ -87,6 +87,7 @@ impl CheckObserver {
                         self.write_cb(tile, None, actor, span, Some(&issued.launch));
                     }
                     self.wrote(tile, None, actor, span);
+                    self.may_know_arrived(tile, span, event.at);
                 }
                 PacketKind::ReadResponse | PacketKind::AtomicResponse => {
                     self.wrote(tile, None, actor, span);
@@ -105,7 +106,9 @@ impl CheckObserver {
     pub(super) fn on_dram(&mut self, bank: u8, packet: &PacketEvent, at: Cycle) {
         let issued = self.in_flight.of(packet.id).cloned();
         match packet.kind {
-            PacketKind::WriteRequest | PacketKind::AtomicRequest => self.wrote_dram(bank, packet, issued.as_ref(), at),
+            PacketKind::WriteRequest | PacketKind::AtomicRequest => {
+                self.wrote_dram(bank, packet, issued.as_deref(), at)
+            }
             PacketKind::ReadRequest => {
                 if let Some(issued) = &issued {
                     self.read_dram(bank, packet, issued, at);

@@ -8,7 +8,7 @@ use super::observer::Span;
 use super::report::Actor;
 use super::written::{Shadow, Written};
 use crate::finding::Place;
-use crate::protocol::{Ids, State};
+use crate::protocol::{Ids, Issued, State};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,14 +20,22 @@ use tilework_riscv::Insn;
 /// Decoded instructions that are kept for a core.
 const DECODED: usize = 64;
 
-/// A core of a tile.
+/// A core of a tile. What most events look at comes first, in one line of the host's caches: tiles
+/// are many.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct CoreState {
-    pub local: Written,
-    /// The kernel that it runs now, if any.
-    pub kernel: Option<CodeNote>,
+    /// The text of the kernel that it runs now; empty for none.
+    text: Range<u32>,
     /// The last range of L1 that an access of the kernel was found to be right in.
     pub owned: Range<u32>,
+    pub local: Written,
+    /// Instructions of kernels by address, as far as they have been decoded, with the program.
+    decoded: Box<[(u32, u64, Option<Insn>); DECODED]>,
+    /// The number of the program among those of the core.
+    program: u64,
+    /// The kernel that it runs now, if any.
+    pub kernel: Option<CodeNote>,
     /// What was last told to be known of L1, and of local RAM.
     pub told: [Told; 2],
     /// Of a core of the command queue, where its stores are known.
@@ -35,19 +43,17 @@ pub(crate) struct CoreState {
     /// What is known of single instructions.
     pub loaders: Loaders,
     /// The last request to each NoC of which no counter was looked at since.
-    pub unwaited: [Option<crate::protocol::Issued>; 2],
+    pub unwaited: [Option<Arc<Issued>>; 2],
     /// The same, whether it is answered or not.
-    pub unseen: [Option<crate::protocol::Issued>; 2],
-    /// Instructions of the kernel by address, as far as they have been decoded.
-    decoded: Box<[(u32, Option<Insn>); DECODED]>,
-    has_decoded: bool,
+    pub unseen: [Option<Arc<Issued>>; 2],
     /// Initiators whose last request has left a link open, by NoC and number.
-    pub linked: [[Option<crate::protocol::Issued>; 4]; 2],
+    pub linked: [[Option<Arc<Issued>>; 4]; 2],
 }
 
 impl CoreState {
     fn new() -> Self {
         Self {
+            text: 0..0,
             local: Written::default(),
             kernel: None,
             owned: 0..0,
@@ -56,8 +62,8 @@ impl CoreState {
             loaders: Loaders::default(),
             unwaited: [None, None],
             unseen: [None, None],
-            decoded: Box::new([(0, None); DECODED]),
-            has_decoded: false,
+            decoded: Box::new([(0, 0, None); DECODED]),
+            program: 1,
             linked: Default::default(),
         }
     }
@@ -65,7 +71,7 @@ impl CoreState {
     /// Whether `pc` is in the kernel that the core runs.
     #[inline]
     pub(crate) fn in_kernel(&self, pc: u32) -> bool {
-        self.kernel.as_ref().is_some_and(|kernel| kernel.text.contains(&pc))
+        self.text.contains(&pc)
     }
 
     /// Whether a span lies where the last access of the kernel was found to be right.
@@ -81,11 +87,10 @@ impl CoreState {
             return None;
         }
         let slot = (pc / 4) as usize % DECODED;
-        if self.decoded[slot].0 != pc {
-            self.decoded[slot] = (pc, self.decode(pc));
-            self.has_decoded = true;
+        if (self.decoded[slot].0, self.decoded[slot].1) != (pc, self.program) {
+            self.decoded[slot] = (pc, self.program, self.decode(pc));
         }
-        self.decoded[slot].1
+        self.decoded[slot].2
     }
 
     fn decode(&self, pc: u32) -> Option<Insn> {
@@ -95,6 +100,17 @@ impl CoreState {
         Some(Insn::decode(u32::from_le_bytes(*word)))
     }
 
+    /// Another program begins.
+    fn switch(&mut self, kernel: Option<CodeNote>) {
+        self.text = kernel.as_ref().map_or(0..0, |kernel| kernel.text.clone());
+        self.kernel = kernel;
+        self.owned = 0..0;
+        self.unseen = [None, None];
+        self.told.iter_mut().for_each(Told::forget);
+        self.loaders.forget();
+        self.program += 1;
+    }
+
     /// Offset of an address in local RAM.
     #[inline]
     pub(crate) fn local_offset(addr: u32) -> u64 {
@@ -102,32 +118,37 @@ impl CoreState {
     }
 }
 
-/// A tile.
+/// A tile. What most events look at comes first, as in [`CoreState`].
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Tile {
     pub xy: NocXy,
+    /// Whether a part of a command queue runs here.
+    pub is_queue: bool,
+    /// Whether a kernel of another tile has written here since the program began.
+    pub was_told: bool,
+    /// The cores that have a kernel, or of which something was seen since the program began, and
+    /// those whose requests may not have been waited for, a bit each.
+    used: u8,
+    pub asked: u8,
     pub l1: Written,
-    pub cores: [CoreState; 5],
+    /// The program that runs now.
+    pub launch: Option<Arc<LaunchNote>>,
+    /// The circular buffers of the launch.
+    pub cbs: Vec<Cb>,
     /// The data caches of the cores.
     pub caches: Caches,
+    pub cores: [CoreState; 5],
     /// Launches that have not begun here, oldest first.
     pub pending: VecDeque<Arc<LaunchNote>>,
     /// The words that firmware polls of which was told that loads find nothing wrong.
     pub told_words: ToldWords,
     /// Where all cores' loads are known.
     pub told_loads: ToldPages,
-    /// The program that runs now.
-    pub launch: Option<Arc<LaunchNote>>,
-    /// Its position among the cores of the launch.
+    /// Its position among the cores of the launch of the program that runs.
     pub number: usize,
     /// Its role there.
     role: Option<usize>,
-    /// The circular buffers of the launch.
-    pub cbs: Vec<Cb>,
-    /// Whether a part of a command queue runs here.
-    pub is_queue: bool,
-    /// Whether a kernel of another tile has written here since the program began.
-    pub was_told: bool,
     /// The transaction ids that the program uses.
     pub ids: Ids,
     /// What kernels have set in the coprocessor.
@@ -141,6 +162,8 @@ impl Tile {
             // All of its table, which is made when the chip boots.
             l1: Written::of_bytes(L1_SIZE),
             cores: std::array::from_fn(|_| CoreState::new()),
+            used: 0,
+            asked: 0,
             caches: Caches::default(),
             pending: VecDeque::new(),
             told_words: ToldWords::default(),
@@ -165,11 +188,13 @@ impl Tile {
 
     /// Code of a core that is not judged has stored words of its local RAM.
     pub(crate) fn prepared(&mut self, core: Processor, page: u8, words: u64) {
-        let local = &mut self.cores[core.index()].local;
-        let first = 64 * u64::from(page);
-        for word in (first..first + 64).filter(|word| words >> (word - first) & 1 != 0) {
-            local.mark(4 * word, 4, true);
-        }
+        self.cores[core.index()].local.mark_words(page.into(), words);
+    }
+
+    /// Something is seen of a core.
+    #[inline]
+    pub(super) fn sees(&mut self, core: Processor) {
+        self.used |= 1 << core.index();
     }
 
     /// Whether it is the kernel of this core that does something.
@@ -218,14 +243,12 @@ impl Tile {
         self.role = launch.as_ref().and_then(|launch| role_of(launch, xy));
         let role = self.role.zip(launch.as_ref()).and_then(|(role, launch)| launch.roles.get(role));
         for (core, state) in Processor::ALL.into_iter().zip(&mut self.cores) {
-            state.kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
-            state.owned = 0..0;
-            state.unseen = [None, None];
-            state.told.iter_mut().for_each(Told::forget);
-            state.loaders.forget();
-            if std::mem::take(&mut state.has_decoded) {
-                state.decoded.fill((0, None));
+            let kernel = role.and_then(|role| role.kernels.iter().find(|k| k.processor == core).cloned());
+            let (bit, has_kernel) = (1 << core.index(), kernel.is_some());
+            if self.used & bit != 0 || has_kernel {
+                state.switch(kernel);
             }
+            self.used = self.used & !bit | u8::from(has_kernel) << core.index();
         }
         let launch_cbs = launch.iter().flat_map(|launch| &launch.cbs);
         self.cbs = launch_cbs.map(Cb::new).collect();
@@ -233,7 +256,7 @@ impl Tile {
         self.number = number.unwrap_or_default();
         self.launch = launch;
         self.was_told = false;
-        self.ids = Ids::default();
+        self.ids.forget();
     }
 
     /// The program is done.

@@ -58,6 +58,16 @@ pub(crate) trait Shadow {
         }
     }
 
+    /// Marks words of four bytes as written: of the 64 words number `page`, a bit each.
+    fn mark_words(&mut self, page: u64, words: u64) {
+        const GROUPS: u64 = 4 * 64 / WORD;
+        let group = page * GROUPS;
+        let bytes = &mut self.page_mut(group / WORDS as u64)[(group % WORDS as u64) as usize..];
+        for (at, bytes) in (0..GROUPS).zip(bytes) {
+            *bytes |= bytes_of_words(words >> (16 * at) & 0xFFFF);
+        }
+    }
+
     /// Whether any of the `len` bytes at `addr`, which do not cross 64 bytes, was written.
     #[inline]
     fn any(&self, addr: u64, len: u64) -> bool {
@@ -105,6 +115,15 @@ pub(crate) trait Shadow {
     }
 }
 
+/// A bit for each of the four bytes of each of 16 words.
+const fn bytes_of_words(words: u64) -> u64 {
+    let words = (words | words << 24) & 0x0000_00FF_0000_00FF;
+    let words = (words | words << 12) & 0x000F_000F_000F_000F;
+    let words = (words | words << 6) & 0x0303_0303_0303_0303;
+    let words = (words | words << 3) & 0x1111_1111_1111_1111;
+    words * 0xF
+}
+
 /// So many ones, at most 64.
 const fn ones(count: u64) -> u64 {
     if count >= WORD { u64::MAX } else { (1 << count) - 1 }
@@ -140,6 +159,7 @@ impl Shadow for Sparse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilework_rng::SplitMix64;
 
     fn check(mut shadow: impl Shadow) {
         assert_eq!(shadow.gap(100, 200, 64), Some((100, 200)));
@@ -153,6 +173,25 @@ mod tests {
         assert_eq!(shadow.gap(4000, 200, 1), None, "across pages");
         shadow.mark(4090, 10, false);
         assert_eq!(shadow.gap(4000, 200, 1), Some((4090, 10)));
+    }
+
+    #[test]
+    fn words_are_marked_as_one_by_one() {
+        let mut random = SplitMix64::new(11);
+        let (mut at_once, mut one_by_one) = (Written::default(), Written::default());
+        for round in 0..500 {
+            let (page, words) = (random.bits() % 32, random.bits() & random.bits());
+            // Some of them without a word.
+            let words = if round % 10 == 0 { 0 } else { words };
+            at_once.mark_words(page, words);
+            for word in (0..64).filter(|word| words >> word & 1 != 0) {
+                one_by_one.mark(256 * page + 4 * word, 4, true);
+            }
+            for number in 0..2 {
+                let bits = |memory: &Written| memory.page(number).copied().unwrap_or([0; WORDS]);
+                assert_eq!(bits(&at_once), bits(&one_by_one), "round {round}");
+            }
+        }
     }
 
     #[test]
