@@ -137,24 +137,28 @@ pub struct CoreState {
 }
 
 /// One baby RISC-V core.
+///
+/// What every turn needs comes first and together: when many cores are simulated, each turn of one
+/// finds its state outside the processor's nearest cache.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Core {
     /// The cycle at which the next instruction enters EX1 if its operands are ready.
     pub now: Cycle,
-    /// The next instruction.
-    pub pc: u32,
-    /// x0..x31. `regs[0]` must stay zero.
-    pub regs: [u32; 32],
     /// Instructions executed.
     pub retired: u64,
+    /// The next instruction.
+    pub pc: u32,
+    pub(crate) pages: Pages,
+    pub(crate) polls: Polls,
+    /// x0..x31. `regs[0]` must stay zero.
+    pub regs: [u32; 32],
+    pub(crate) score: Scoreboard,
     /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not
     /// depend on parking.
     pub skipped: u64,
     /// The core's own CSRs.
     pub csr: CsrFile,
-    pub(crate) score: Scoreboard,
-    pub(crate) pages: Option<Box<Pages>>,
-    pub(crate) polls: Box<Polls>,
 }
 
 impl Core {
@@ -168,8 +172,8 @@ impl Core {
             skipped: 0,
             csr: CsrFile::new(hart),
             score: Scoreboard { ready: [0; 32], outstanding: 0 },
-            pages: None,
-            polls: Box::default(),
+            pages: Pages::default(),
+            polls: Polls::default(),
         }
     }
 
@@ -182,7 +186,7 @@ impl Core {
         self.regs = [0; 32];
         self.csr.reset(now, self.retired + self.skipped);
         self.score = Scoreboard { ready: [0; 32], outstanding: 0 };
-        self.pages = None;
+        self.pages.clear();
         self.polls.forget();
     }
 

@@ -51,13 +51,13 @@ impl Core {
             let (pc, target) = (self.pc, self.pc);
             return Exit::Fault(CoreFault::MisalignedTarget { pc, target });
         }
-        let mut pages = self.pages.take().unwrap_or_default();
+        let mut pages = std::mem::take(&mut self.pages);
         if bus.take_code_changed() {
             pages.clear();
         }
         let mut fault = None;
         let stop = self.execute(bus, limit, &mut pages, &mut fault);
-        self.pages = Some(pages);
+        self.pages = pages;
         stop.exit(fault)
     }
 

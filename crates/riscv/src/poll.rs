@@ -88,7 +88,7 @@ pub struct PollLoop {
 
 /// The core's state that determines its next steps, apart from `pc`, CSRs (writing one is a side
 /// effect) and memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Snapshot {
     regs: [u32; 32],
     outstanding_in: Cycle,
@@ -133,10 +133,6 @@ struct Head {
     at: Cycle,
     retired: u64,
     effects: u64,
-    snapshot: Snapshot,
-    watched: WatchList,
-    /// When the recorded iteration last accessed one of them.
-    last_access: Cycle,
     /// Time of the last visit, for LRU replacement.
     used: u64,
 }
@@ -150,9 +146,6 @@ impl Head {
         at: 0,
         retired: 0,
         effects: 0,
-        snapshot: Snapshot { regs: [0; 32], outstanding_in: 0, ready_in: [0; 32], cache: [0; 4], draining: 0 },
-        watched: Vec::new(),
-        last_access: 0,
         used: 0,
     };
 
@@ -170,6 +163,15 @@ impl Head {
     }
 }
 
+/// What is recorded of an iteration from a head.
+#[derive(Clone, Debug, Default)]
+struct Iteration {
+    snapshot: Snapshot,
+    watched: WatchList,
+    /// When it last accessed one of them.
+    last_access: Cycle,
+}
+
 /// A visit to a loop head: the core's state there.
 pub(crate) struct Visit<'a> {
     pub(crate) head_pc: u32,
@@ -185,45 +187,60 @@ impl Visit<'_> {
     }
 }
 
-/// The poll-loop detector of one core.
+/// The poll-loop detector of one core. What each turn and each backward jump looks at lies beside
+/// the core's other state, what is compared only at some visits does not.
 #[derive(Clone, Debug)]
 pub(crate) struct Polls {
     enabled: bool,
-    heads: [Head; HEADS],
-    /// The head of the last visit.
-    recent: usize,
-    visits: u64,
-    /// Counts the side effects that forbid sleeping.
-    effects: u64,
+    asleep: bool,
     /// One bit for each head whose snapshot was taken at its last visit; visits to other heads are
     /// only counted.
     armed: u8,
     /// The armed heads for which loads are recorded, until a side effect forbids sleeping.
     recording: u8,
+    /// The head of the last visit.
+    recent: u32,
+    visits: u64,
+    /// Counts the side effects that forbid sleeping.
+    effects: u64,
+    heads: [Head; HEADS],
+    records: Box<Records>,
+}
+
+/// What is recorded of loops.
+#[derive(Clone, Debug, Default)]
+struct Records {
+    /// In the order of the heads.
+    iterations: [Iteration; HEADS],
     /// The loop in which the core is or was last parked.
     sleep: PollLoop,
-    asleep: bool,
 }
 
 impl Default for Polls {
     fn default() -> Polls {
         Polls {
             enabled: true,
-            heads: [Head::NONE; HEADS],
+            asleep: false,
+            armed: 0,
+            recording: 0,
             recent: 0,
             visits: 0,
             effects: 0,
-            armed: 0,
-            recording: 0,
-            sleep: PollLoop::default(),
-            asleep: false,
+            heads: [Head::NONE; HEADS],
+            records: Box::default(),
         }
     }
 }
 
 impl Polls {
     pub(crate) fn parked(&self) -> Option<&PollLoop> {
-        self.asleep.then_some(&self.sleep)
+        self.asleep.then_some(&self.records.sleep)
+    }
+
+    /// The index of the last visit's head.
+    #[inline(always)]
+    fn recent(&self) -> usize {
+        self.recent as usize % HEADS
     }
 
     pub(crate) fn set_enabled(&mut self, on: bool) {
@@ -283,9 +300,9 @@ impl Polls {
         while recording != 0 {
             let index = recording.trailing_zeros() as usize;
             recording &= recording - 1;
-            let head = &mut self.heads[index];
-            head.last_access = watch.at;
-            let known = head.watched.iter_mut().find(|w| w.addr == watch.addr && w.width == watch.width);
+            let iteration = &mut self.records.iterations[index];
+            iteration.last_access = watch.at;
+            let known = iteration.watched.iter_mut().find(|w| w.addr == watch.addr && w.width == watch.width);
             let fits = match known {
                 // Changed within one iteration: which loads of the next one see which value
                 // is not known.
@@ -294,11 +311,12 @@ impl Polls {
                     known.value == watch.value
                 }
                 None => {
-                    head.watched.push(watch);
-                    head.watched.len() <= MAX_WATCHED
+                    iteration.watched.push(watch);
+                    iteration.watched.len() <= MAX_WATCHED
                 }
             };
             if !fits {
+                let head = &mut self.heads[index];
                 head.trust = 0;
                 head.back_off(MAX_BACKOFF);
                 self.arm(index, false);
@@ -322,8 +340,9 @@ impl Polls {
     /// otherwise call [`Polls::visit`].
     #[inline(always)]
     pub(crate) fn passes(&mut self, head_pc: u32) -> bool {
-        let armed = self.is_armed(self.recent);
-        let head = &mut self.heads[self.recent % HEADS];
+        let recent = self.recent();
+        let armed = self.is_armed(recent);
+        let head = &mut self.heads[recent];
         let counts = head.pc == head_pc && !armed && head.visits + 1 < head.next_examination;
         if counts {
             head.visits += 1;
@@ -338,8 +357,9 @@ impl Polls {
         if !self.enabled {
             return false;
         }
-        let armed = self.is_armed(self.recent);
-        let head = &mut self.heads[self.recent % HEADS];
+        let recent = self.recent();
+        let armed = self.is_armed(recent);
+        let head = &mut self.heads[recent];
         if head.pc == visit.head_pc {
             head.visits += 1;
             if !armed && head.visits < head.next_examination {
@@ -364,7 +384,7 @@ impl Polls {
                 oldest
             }
         };
-        self.recent = index;
+        self.recent = index as u32;
         let armed = self.is_armed(index);
         let head = &mut self.heads[index];
         head.used = self.visits;
@@ -379,7 +399,7 @@ impl Polls {
     #[inline(never)]
     fn examine<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
         let effects = self.effects;
-        let index = self.recent;
+        let index = self.recent();
         let armed = self.is_armed(index);
         let head = &mut self.heads[index];
         let clean = head.effects == effects;
@@ -390,14 +410,16 @@ impl Polls {
         head.effects = effects;
         head.at = visit.now;
         head.retired = visit.retired;
-        if armed && clean && period > 0 && head.snapshot.is(visit, bus) {
+        if armed && clean && period > 0 && self.records.iterations[index].snapshot.is(visit, bus) {
+            let Records { iterations, sleep } = &mut *self.records;
+            let iteration = &mut iterations[index];
             // Swap the lists to avoid an allocation.
-            let watched = std::mem::replace(&mut head.watched, std::mem::take(&mut self.sleep.watched));
-            head.watched.clear();
+            let watched = std::mem::replace(&mut iteration.watched, std::mem::take(&mut sleep.watched));
+            iteration.watched.clear();
             let (head_pc, start) = (visit.head_pc, visit.now);
             let stores = watched.iter().any(|watch| watch.stored);
-            let last_load = (!stores).then(|| head.last_access.saturating_sub(start.wrapping_sub(period)));
-            self.sleep = PollLoop { head_pc, start, period, insns_per_iteration: insns, last_load, watched };
+            let last_load = (!stores).then(|| iteration.last_access.saturating_sub(start.wrapping_sub(period)));
+            *sleep = PollLoop { head_pc, start, period, insns_per_iteration: insns, last_load, watched };
             self.asleep = true;
             return true;
         }
@@ -405,8 +427,9 @@ impl Polls {
         head.trust = head.trust.saturating_sub(1);
         head.back_off(if armed && !clean { MAX_BUSY_BACKOFF } else { MAX_BACKOFF });
         if arm {
-            head.snapshot.take(visit, bus);
-            head.watched.clear();
+            let iteration = &mut self.records.iterations[index];
+            iteration.snapshot.take(visit, bus);
+            iteration.watched.clear();
         }
         self.arm(index, arm);
         false
@@ -414,7 +437,7 @@ impl Polls {
 
     /// Unparks the core.
     pub(crate) fn unpark(&mut self) -> Option<&PollLoop> {
-        std::mem::take(&mut self.asleep).then_some(&self.sleep)
+        std::mem::take(&mut self.asleep).then_some(&self.records.sleep)
     }
 
     /// Continues from the head of the loop in which the core was parked, at cycle `now`.
@@ -424,15 +447,16 @@ impl Polls {
         }
         // The iteration in which a word changes repeats nothing, and other heads would see one
         // without the skipped cycles.
+        let recent = self.recent();
         for (index, head) in self.heads.iter_mut().enumerate() {
-            if index != self.recent && self.armed >> index & 1 != 0 {
+            if index != recent && self.armed >> index & 1 != 0 {
                 head.trust = 0;
                 head.back_off(MAX_BACKOFF);
             }
         }
         self.armed = 0;
         self.recording = 0;
-        let head = &mut self.heads[self.recent];
+        let head = &mut self.heads[recent];
         head.at = now;
         head.visits = 0;
         head.next_examination = 1;
@@ -442,19 +466,19 @@ impl Polls {
     /// Skips the examination at the end of the iteration in which the core wakes: the loop is
     /// likely to end or to see another value.
     pub(crate) fn expect_change(&mut self) {
-        self.heads[self.recent].next_examination = 2;
+        self.heads[self.recent()].next_examination = 2;
     }
 
     /// The period and the instructions of the loop in which the core was last parked, if it is
     /// short and an iteration has loaded all watched words when it is `cycles` old.
     pub(crate) fn has_loaded(&self, cycles: Cycle) -> Option<(Cycle, u64)> {
-        let PollLoop { period, insns_per_iteration, last_load, .. } = self.sleep;
+        let PollLoop { period, insns_per_iteration, last_load, .. } = self.records.sleep;
         (self.enabled && insns_per_iteration <= SHORT && last_load? < cycles).then_some((period, insns_per_iteration))
     }
 
     /// Counts the visit at the end of an iteration that was not executed one by one.
     pub(crate) fn count_visit(&mut self) {
-        let head = &mut self.heads[self.recent];
+        let head = &mut self.heads[self.recent()];
         head.visits += 1;
         head.effects = self.effects;
     }
