@@ -107,9 +107,18 @@ pub(super) enum Issue {
     NotBefore(Cycle),
 }
 
-/// The coprocessor of a tile.
+/// The coprocessor of a tile. What each window looks at comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct Coprocessor {
+    /// Who acts next, and when.
+    pub(super) agenda: Agenda,
+    /// The last step.
+    last: Cycle,
+    /// What blocked cores wait for.
+    pub(super) awaited: Awaits,
+    /// What has changed for them.
+    pub(super) changed: Option<Changed>,
     pub(super) threads: [Thread; THREADS],
     pub(super) units: Units,
     pub(super) semaphores: [Semaphore; SEMAPHORES],
@@ -128,10 +137,6 @@ pub(super) struct Coprocessor {
     pub(super) pack_plans: pack::Plans,
     pub(super) mover: Mover,
     pub(super) unpackers: Unpackers,
-    /// Who acts next, and when.
-    pub(super) agenda: Agenda,
-    /// The last step.
-    last: Cycle,
     /// The documented bugs that it has.
     pub(super) bugs: Bugs,
     /// The soft reset bits of the units.
@@ -140,10 +145,6 @@ pub(super) struct Coprocessor {
     pub(super) passed: u64,
     /// What it has executed, if someone asks.
     pub(super) executed: Option<Box<Executed>>,
-    /// What blocked cores wait for.
-    pub(super) awaited: Awaits,
-    /// What has changed for them.
-    pub(super) changed: Option<Changed>,
 }
 
 impl Default for Coprocessor {

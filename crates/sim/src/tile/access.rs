@@ -24,11 +24,12 @@ const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
 
 /// The parts of a tile that are not a core.
 #[derive(Clone)]
+#[repr(C)]
 pub(super) struct Shared {
-    pub(super) fabric: Fabric,
-    pub(super) nius: [Niu; 2],
     /// Boxed, because the tile is moved when a chip is built and these are most of its bytes.
     pub(super) tensix: Box<Tensix>,
+    pub(super) fabric: Fabric,
+    pub(super) nius: [Niu; 2],
 }
 
 /// A unit of the tile, as an access finds it.

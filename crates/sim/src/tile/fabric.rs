@@ -46,25 +46,14 @@ pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
 }
 
 /// The memory, registers and side effects that all agents of a tile share.
+#[repr(C)]
 pub(super) struct Fabric {
-    pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
-    /// [`CODE`], [`WATCHED`], [`OBSERVED`] and [`SOURCE`] per 64 bytes of L1.
-    flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
-    code: TileCode,
-    /// Counts changes of decoded code.
-    pub(super) code_generation: u64,
-    pub(super) streams: Streams,
-    pub(super) debug: DebugRegs,
-    /// L1 lines (by number) that each sleeper sleeps on.
-    watched_lines: [Vec<u32>; SLEEPERS],
-    /// Wake classes that each sleeper sleeps on.
-    watched_classes: [wake::Set; SLEEPERS],
-    /// Union of the classes.
-    any_class: wake::Set,
-    /// The agents that sleep.
-    sleepers: CoreSet,
     /// Cores that must wake before the access that was just refused.
     pub(super) wake: CoreSet,
+    /// Cores are late: they run through the same interpreter whether anybody observes or not.
+    pub(super) is_late: bool,
+    /// What observers of the chip will be told.
+    pub(super) recorder: Option<Box<Recorder>>,
     /// NIU requests started since the tile last looked.
     pub(super) started: Vec<(u8, Start)>,
     /// When the soft reset register was written.
@@ -72,21 +61,33 @@ pub(super) struct Fabric {
     /// The override of the PC buffers, which the coprocessor has written itself: it takes effect
     /// after the coprocessor's step.
     pub(super) pc_buf_override: Option<u32>,
-    /// The stores of speculative execution.
-    pub(super) log: StoreLog,
-    /// What observers of the chip will be told.
-    pub(super) recorder: Option<Box<Recorder>>,
-    /// Cores are late: they run through the same interpreter whether anybody observes or not.
-    pub(super) is_late: bool,
-    /// By NoC: a write whose source is being read.
-    outgoing: [Option<Outgoing>; 2],
+    pub(super) l1: Box<[u8; map::L1_SIZE as usize]>,
+    /// [`CODE`], [`WATCHED`], [`OBSERVED`] and [`SOURCE`] per 64 bytes of L1.
+    flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
+    /// Counts changes of decoded code.
+    pub(super) code_generation: u64,
+    /// The agents that sleep.
+    sleepers: CoreSet,
+    /// Union of the classes.
+    any_class: wake::Set,
     /// The cycle of the coprocessor's step.
     pub(super) step: Cycle,
+    /// The stores of speculative execution.
+    pub(super) log: StoreLog,
+    /// By NoC: a write whose source is being read.
+    outgoing: [Option<Outgoing>; 2],
+    code: TileCode,
+    /// L1 lines (by number) that each sleeper sleeps on.
+    watched_lines: [Vec<u32>; SLEEPERS],
+    /// Wake classes that each sleeper sleeps on.
+    watched_classes: [wake::Set; SLEEPERS],
+    /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
+    pub(super) acting: Option<(Cycle, Unit, Origin)>,
+    pub(super) streams: Streams,
+    pub(super) debug: DebugRegs,
     /// Code that was written after cores had fetched it, and whose instruction caches may have it
     /// as it was; kept while somebody observes accesses.
     pub(super) stale_code: StaleCode,
-    /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
-    pub(super) acting: Option<(Cycle, Unit, Origin)>,
 }
 
 impl Clone for Fabric {

@@ -128,21 +128,25 @@ pub(crate) struct TileStats {
 }
 
 /// A Tensix tile.
+///
+/// What every window needs comes first and together: between two windows of one tile come those of
+/// all others, so that each finds its state outside the processor's nearest caches.
 #[derive(Clone)]
+#[repr(C)]
 pub(crate) struct Tile {
-    xy: NocXy,
-    slots: [Slot; 5],
-    /// The cores whose activity is [`Activity::Running`].
-    running: CoreSet,
-    /// In the order of [`Processor`].
-    ports: [Port; 5],
-    shared: Shared,
+    speculation: Speculation,
     queue: EventQueue<Event>,
     /// The cycle of the last event that was applied.
     last_event: Cycle,
-    speculation: Speculation,
     /// Whether cores are late.
     late: Option<LateCores>,
+    /// The cores whose activity is [`Activity::Running`].
+    running: CoreSet,
+    xy: NocXy,
+    shared: Shared,
+    slots: [Slot; 5],
+    /// In the order of [`Processor`].
+    ports: [Port; 5],
 }
 
 impl Tile {
