@@ -16,44 +16,56 @@ pub(crate) struct Pages {
     /// The page of the last instruction. It is kept beside the core's other state, so that a turn
     /// of a few instructions does not wait for a table to come from memory.
     current: Option<Entry>,
-    /// The other pages.
+    /// The other pages, of this and of earlier generations.
     others: Option<Box<[Option<Entry>; SLOTS]>>,
+    /// Counts how often all pages were forgotten.
+    generation: u32,
 }
 
-/// A page and its address.
-type Entry = (u32, Arc<CodePage>);
+/// A page.
+#[derive(Clone, Debug)]
+struct Entry {
+    /// Its address.
+    base: u32,
+    /// When it was decoded; it is forgotten if that is not the present generation.
+    generation: u32,
+    page: Arc<CodePage>,
+}
 
 impl Pages {
     /// The page at `base`, which has the instruction at `pc`, from the cache or the bus.
     #[inline(always)]
     pub(crate) fn get<B: Bus>(&mut self, bus: &mut B, at: Cycle, base: u32, pc: u32) -> Result<&CodePage, B::Fault> {
-        if self.current.as_ref().is_none_or(|(held, _)| *held != base) {
+        if self.current.as_ref().is_none_or(|entry| entry.base != base) {
             self.turn_to(bus, at, base, pc)?;
         }
-        let (_, page) = self.current.as_ref().expect("it was turned to above");
-        Ok(page)
+        Ok(&self.current.as_ref().expect("it was turned to above").page)
     }
 
     /// Makes the page at `base` the current one. Pages change places, so that nothing is counted.
     fn turn_to<B: Bus>(&mut self, bus: &mut B, at: Cycle, base: u32, pc: u32) -> Result<(), B::Fault> {
         let others = self.others.get_or_insert_default();
         let slot = |base: u32| (base / CODE_PAGE_BYTES) as usize % SLOTS;
-        let held = others[slot(base)].take_if(|(held, _)| *held == base);
-        let page = match held {
-            Some(page) => page,
-            None => (base, bus.code(at, pc)?),
+        let generation = self.generation;
+        let held = others[slot(base)].take_if(|entry| (entry.base, entry.generation) == (base, generation));
+        let entry = match held {
+            Some(entry) => entry,
+            None => Entry { base, generation, page: bus.code(at, pc)? },
         };
-        if let Some((last, page)) = self.current.replace(page) {
-            others[slot(last)] = Some((last, page));
+        if let Some(last) = self.current.replace(entry) {
+            let slot = slot(last.base);
+            others[slot] = Some(last);
         }
         Ok(())
     }
 
-    /// Forgets all pages.
+    /// Forgets all pages. Most of the others are left where they are until their places are needed:
+    /// they and their counts are in many lines of memory.
     #[cold]
     pub(crate) fn clear(&mut self) {
         self.current = None;
-        if let Some(others) = &mut self.others {
+        self.generation = self.generation.wrapping_add(1);
+        if let (0, Some(others)) = (self.generation, &mut self.others) {
             others.fill(None);
         }
     }
