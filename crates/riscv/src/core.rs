@@ -115,12 +115,13 @@ pub enum CoreFault<F> {
 
 /// When results become available.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Scoreboard {
-    /// For each register, the cycle from which an instruction that reads it can enter EX1.
-    pub(crate) ready: [Cycle; 32],
     /// The cycle from which on no load, atomic or multiply is outstanding: the latest
     /// completion so far.
     pub(crate) outstanding: Cycle,
+    /// For each register, the cycle from which an instruction that reads it can enter EX1.
+    pub(crate) ready: [Cycle; 32],
 }
 
 /// A snapshot of a core for [`Core::restore`]: everything that determines its further execution,
@@ -141,24 +142,24 @@ pub struct CoreState {
 /// What every turn needs comes first and together: when many cores are simulated, each turn of one
 /// finds its state outside the processor's nearest cache.
 #[derive(Clone, Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub struct Core {
     /// The cycle at which the next instruction enters EX1 if its operands are ready.
     pub now: Cycle,
     /// Instructions executed.
     pub retired: u64,
+    pub(crate) pages: Pages,
     /// The next instruction.
     pub pc: u32,
-    pub(crate) pages: Pages,
     pub(crate) polls: Polls,
+    /// The core's own CSRs.
+    pub csr: CsrFile,
+    pub(crate) score: Scoreboard,
     /// x0..x31. `regs[0]` must stay zero.
     pub regs: [u32; 32],
-    pub(crate) score: Scoreboard,
     /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not
     /// depend on parking.
     pub skipped: u64,
-    /// The core's own CSRs.
-    pub csr: CsrFile,
 }
 
 impl Core {

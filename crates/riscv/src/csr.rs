@@ -27,7 +27,6 @@ const PLAIN: [(u16, u32, u32); 24] = [
     (0x320, u32::MAX, 0), // mcountinhibit
     (0x323, u32::MAX, 0), // mhpmevent3
     (0x324, u32::MAX, 0), // mhpmevent4
-    (CFG0, u32::MAX, CFG0_RESET),
     (0x7c1, u32::MAX, 0), // pmacfg0
     (0x7c2, u32::MAX, 0), // pmacfg1
     (0x7c3, u32::MAX, 0), // cfg1
@@ -45,8 +44,9 @@ const PLAIN: [(u16, u32, u32); 24] = [
     (0x008, 0, 0), // vstart: read-only zero
     (0xf14, 0, 0), // mhartid: read-only, zero on every core
     (0x301, 0, MISA),
+    (CFG0, u32::MAX, CFG0_RESET),
 ];
-const CFG0_SLOT: usize = 6;
+const CFG0_SLOT: usize = PLAIN.len() - 1;
 
 /// Result of a CSR read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -59,17 +59,19 @@ pub(crate) enum CsrRead {
     Foreign,
 }
 
-/// The CSR state of one core.
+/// The CSR state of one core. `cfg0`, which each turn of the core looks at, is the last word, beside
+/// what follows in [`crate::Core`].
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct CsrFile {
-    hart: HartKind,
-    plain: [u32; PLAIN.len()],
-    /// `tt_cfg_sstatus0..7` of B and NC, which are scratch there.
-    scratch: [u32; 8],
     /// `mcycle` minus the cycle.
     mcycle: u64,
     /// `minstret` minus the executed and skipped instructions.
     minstret: u64,
+    hart: HartKind,
+    /// `tt_cfg_sstatus0..7` of B and NC, which are scratch there.
+    scratch: [u32; 8],
+    plain: [u32; PLAIN.len()],
 }
 
 impl CsrFile {

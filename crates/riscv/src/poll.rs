@@ -190,6 +190,7 @@ impl Visit<'_> {
 /// The poll-loop detector of one core. What each turn and each backward jump looks at lies beside
 /// the core's other state, what is compared only at some visits does not.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Polls {
     enabled: bool,
     asleep: bool,
@@ -200,10 +201,10 @@ pub(crate) struct Polls {
     recording: u8,
     /// The head of the last visit.
     recent: u32,
-    visits: u64,
     /// Counts the side effects that forbid sleeping.
     effects: u64,
     heads: [Head; HEADS],
+    visits: u64,
     records: Box<Records>,
 }
 

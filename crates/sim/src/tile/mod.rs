@@ -132,17 +132,17 @@ pub(crate) struct TileStats {
 /// What every window needs comes first and together: between two windows of one tile come those of
 /// all others, so that each finds its state outside the processor's nearest caches.
 #[derive(Clone)]
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Tile {
+    /// The cores whose activity is [`Activity::Running`].
+    running: CoreSet,
+    xy: NocXy,
     speculation: Speculation,
     queue: EventQueue<Event>,
     /// The cycle of the last event that was applied.
     last_event: Cycle,
     /// Whether cores are late.
     late: Option<LateCores>,
-    /// The cores whose activity is [`Activity::Running`].
-    running: CoreSet,
-    xy: NocXy,
     shared: Shared,
     slots: [Slot; 5],
     /// In the order of [`Processor`].

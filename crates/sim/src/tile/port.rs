@@ -21,13 +21,14 @@ const HITS_PER_FLUSH: u32 = 128;
 /// The L0 data cache. Line `i` holds addresses with bits 5..4 equal to `i` (the replacement rule is
 /// not documented).
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(super) struct L0 {
     tags: [u32; LINES],
-    data: [[u8; LINE as usize]; LINES],
-    filled: [Cycle; LINES],
     hits: u32,
     enabled: bool,
     flush_by_itself: bool,
+    data: [[u8; LINE as usize]; LINES],
+    filled: [Cycle; LINES],
 }
 
 impl L0 {
@@ -137,19 +138,20 @@ impl StoreQueue {
     }
 }
 
-/// What belongs to one core alone.
+/// What belongs to one core alone. What most accesses look at comes first and together.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Port {
     /// Local data RAM.
     pub(super) local: Box<[u8]>,
-    /// The local RAM may hold something: the core has run, or others have written to it.
-    used: bool,
-    /// The data cache.
-    pub(super) l0: L0,
-    /// The store queue.
-    pub(super) stores: StoreQueue,
     /// The generation of decoded code that the core holds.
     pub(super) code_seen: u64,
+    /// The store queue.
+    pub(super) stores: StoreQueue,
+    /// The data cache.
+    pub(super) l0: L0,
+    /// The local RAM may hold something: the core has run, or others have written to it.
+    used: bool,
 }
 
 impl Port {
