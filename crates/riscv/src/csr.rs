@@ -59,8 +59,8 @@ pub(crate) enum CsrRead {
     Foreign,
 }
 
-/// The CSR state of one core. `cfg0`, which each turn of the core looks at, is the last word, beside
-/// what follows in [`crate::Core`].
+/// The CSR state of one core. `cfg0`, which each turn of the core looks at, is the last word, next
+/// to what follows in [`crate::Core`].
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct CsrFile {

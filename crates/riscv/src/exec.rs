@@ -57,7 +57,8 @@ impl Core {
         }
         let mut fault = None;
         let stop = self.execute(bus, limit, &mut pages, &mut fault);
-        self.pages = pages;
+        // What is there since they were taken holds nothing that had to be dropped.
+        std::mem::forget(std::mem::replace(&mut self.pages, pages));
         stop.exit(fault)
     }
 

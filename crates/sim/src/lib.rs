@@ -13,6 +13,7 @@
 
 mod active;
 mod arc;
+mod bits;
 mod bugs;
 mod chip;
 #[cfg(test)]

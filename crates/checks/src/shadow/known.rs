@@ -24,7 +24,7 @@
 use super::cbs::Cb;
 use super::observer::{CheckObserver, Span};
 use super::tile::{CoreState, Tile};
-use super::written::{PAGE, Shadow, WORD, WORDS, Written};
+use super::written::{PAGE, Shadow, WORD, WORDS, Written, ones};
 use std::ops::Range;
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
@@ -450,11 +450,6 @@ fn touched(page: u64, range: &Range<u64>) -> u64 {
     let granules = |at: u64| at.saturating_sub(page * PAGE).min(PAGE);
     let (from, to) = (granules(range.start) / WORD, granules(range.end).div_ceil(WORD));
     ones(to) & !ones(from)
-}
-
-/// So many ones, at most 64.
-const fn ones(count: u64) -> u64 {
-    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }
 
 #[cfg(test)]

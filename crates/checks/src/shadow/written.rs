@@ -125,7 +125,7 @@ const fn bytes_of_words(words: u64) -> u64 {
 }
 
 /// So many ones, at most 64.
-const fn ones(count: u64) -> u64 {
+pub(super) const fn ones(count: u64) -> u64 {
     if count >= WORD { u64::MAX } else { (1 << count) - 1 }
 }
 

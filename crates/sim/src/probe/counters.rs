@@ -7,11 +7,13 @@ use tilework_abi::tensix::Processor;
 /// The first of the counters that are a transaction id's.
 const OUTSTANDING_ID: u32 = counter::MST_REQS_OUTSTANDING_ID as u32;
 
+/// Behind the registers of the NIUs.
+pub(super) const NIU_END: u32 = NIU0_BASE + 2 * NIU_SPAN;
+
 /// Whether a register is a counter of an NIU.
 #[inline(always)]
 pub(super) fn is_counter(addr: u32) -> bool {
-    (NIU0_BASE..NIU0_BASE + 2 * NIU_SPAN).contains(&addr)
-        && (COUNTERS..COUNTERS_END).contains(&((addr - NIU0_BASE) % NIU_SPAN))
+    (NIU0_BASE..NIU_END).contains(&addr) && (COUNTERS..COUNTERS_END).contains(&((addr - NIU0_BASE) % NIU_SPAN))
 }
 
 /// The counters that were loaded.

@@ -31,6 +31,7 @@ use super::pages::{Boundaries, PAGE, WORD, WORD_PAGES, add, has};
 use super::recorder::Loaded;
 use super::{Unjudged, What};
 use crate::Cycle;
+use crate::bits::members;
 use std::ops::Range;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::{L1_SIZE, Processor};
@@ -310,11 +311,8 @@ impl Filter {
     /// still of importance.
     fn forget(&mut self, mut told: impl FnMut(What)) {
         self.local.forget();
-        let mut cores = std::mem::take(&mut self.have_loaders);
-        while cores != 0 {
-            self.loaders[cores.trailing_zeros() as usize] = [NO_LOADER; KnownOf::LOADERS];
-            cores &= cores - 1;
-        }
+        members(std::mem::take(&mut self.have_loaders))
+            .for_each(|core| self.loaders[core] = [NO_LOADER; KnownOf::LOADERS]);
         self.awaits = false;
         if !self.marked.is_empty() {
             for granule in self.marked.drain(..) {
@@ -342,10 +340,9 @@ impl Filter {
     fn forget_words(&mut self) {
         self.polled = None;
         self.words.clear();
-        for (page, mut granules) in self.loads.drain(..).enumerate() {
-            while granules != 0 {
-                let owner = &mut self.l1[page * PAGE as usize + granules.trailing_zeros() as usize];
-                granules &= granules - 1;
+        for (page, granules) in self.loads.drain(..).enumerate() {
+            for granule in members(granules) {
+                let owner = &mut self.l1[page * PAGE as usize + granule];
                 if *owner == LOADS {
                     *owner = 0;
                 }
@@ -406,13 +403,11 @@ impl Filter {
         }
     }
 
-    fn know_loads(&mut self, page: u32, mut granules: u64) {
+    fn know_loads(&mut self, page: u32, granules: u64) {
         add(&mut self.loads, GRANULES / PAGE as usize, page, granules);
-        while granules != 0 {
-            let granule = page * PAGE + granules.trailing_zeros();
-            granules &= granules - 1;
+        for granule in members(granules) {
             // Where a core's own accesses are known, these are.
-            if let Some(owner @ 0) = self.l1.get_mut(granule as usize) {
+            if let Some(owner @ 0) = self.l1.get_mut((page * PAGE) as usize + granule) {
                 *owner = LOADS;
             }
         }
@@ -428,10 +423,8 @@ impl Filter {
             let granule = line.number() / (GRANULE / LINE);
             all | u64::from(granule / PAGE == known.page) << (granule % PAGE)
         });
-        let mut granules = known.granules & !held;
-        while granules != 0 {
-            let granule = known.page * PAGE + granules.trailing_zeros();
-            granules &= granules - 1;
+        for granule in members(known.granules & !held) {
+            let granule = known.page * PAGE + granule as u32;
             match l1.get_mut(granule as usize) {
                 Some(owner) if matches!(*owner, 0 | LOADS) && !is_watched(granule * GRANULE) => {
                     *owner = mark(known.core) | arriving;

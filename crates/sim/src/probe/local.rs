@@ -2,6 +2,7 @@
 //! or because code that is not judged makes them ([`Unjudged`](super::Unjudged)).
 
 use super::What;
+use crate::bits::members;
 use std::ops::Range;
 use tilework_abi::tensix::{LOCAL_BASE, LOCAL_SIZE_DM, Processor};
 
@@ -110,11 +111,8 @@ impl Local {
     /// Something of a core's local RAM is about to be recorded: `told` gets what was kept.
     #[inline]
     pub(crate) fn tell_kept(&mut self, core: Processor, mut told: impl FnMut(What)) {
-        let mut pages = std::mem::take(&mut self.untold_pages[core as usize]);
-        while pages != 0 {
-            let page = pages.trailing_zeros();
-            pages &= pages - 1;
-            let words = std::mem::take(&mut self.untold[core as usize][page as usize]);
+        for page in members(std::mem::take(&mut self.untold_pages[core as usize])) {
+            let words = std::mem::take(&mut self.untold[core as usize][page]);
             // There are few pages.
             told(What::Prepared { core, page: page as u8, words });
         }
@@ -131,10 +129,7 @@ impl Local {
     /// Nothing is known any more of what ends at a boundary.
     pub(super) fn forget(&mut self) {
         for (pages, known) in self.known_pages.iter_mut().zip(&mut self.known) {
-            while *pages != 0 {
-                known[pages.trailing_zeros() as usize] = 0;
-                *pages &= *pages - 1;
-            }
+            members(std::mem::take(pages)).for_each(|page| known[page] = 0);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a tile records.
 
-use super::counters::{Counters, is_counter};
+use super::counters::{Counters, NIU_END, is_counter};
 use super::counts::Counts;
 use super::filter::{Access, Filter};
 use super::gates::Gates;
@@ -8,7 +8,7 @@ use super::lines::{FieldStore, Lines, Word};
 use super::{Agent, Event, Request, Spot, Unit, Unjudged, Wants, What};
 use crate::{Cycle, NEVER};
 use std::ops::Range;
-use tilework_abi::noc::{NIU_SPAN, NIU0_BASE};
+use tilework_abi::noc::NIU0_BASE;
 use tilework_abi::tensix::{L1_SIZE, LOCAL_BASE, Processor};
 
 /// What a core loads.
@@ -27,9 +27,6 @@ pub(crate) struct Stored {
     pub(crate) bytes: u8,
     pub(crate) value: u32,
 }
-
-/// Behind the registers of the NIUs.
-const NIU_END: u32 = NIU0_BASE + 2 * NIU_SPAN;
 
 /// The events of a tile since it was last asked. What most accesses look at comes first, next to
 /// each other, in whole lines of the host's caches.

@@ -31,7 +31,7 @@ impl Tile {
     /// instructions.
     #[inline]
     pub(crate) fn executing(&self, mut each: impl FnMut(usize, u32, u64)) {
-        for i in super::members(self.running) {
+        for i in crate::bits::members(self.running) {
             let core = &self.slots[i].core;
             each(i, core.pc, core.retired + core.skipped);
         }

@@ -36,6 +36,7 @@ mod tests;
 mod turns;
 mod wake;
 
+use crate::bits::members;
 use crate::event_queue::EventQueue;
 use crate::late::LateCores;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
@@ -636,17 +637,6 @@ impl Tile {
         }
         if commands { result.and_then(|()| self.debug_access(at)) } else { result }
     }
-}
-
-/// The cores of a set, in their order.
-fn members(mut set: CoreSet) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let first = set.trailing_zeros() as usize;
-        (set != 0).then(|| {
-            set &= set - 1;
-            first
-        })
-    })
 }
 
 /// True for a packet that reads the state of the cores.

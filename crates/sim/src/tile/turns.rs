@@ -6,7 +6,8 @@
 use super::access::Shared;
 use super::bus::TileBus;
 use super::port::{Port, Ports};
-use super::{Activity, Tile, members};
+use super::{Activity, Tile};
+use crate::bits::members;
 use crate::noc::Outbox;
 use crate::probe::What;
 use crate::tensix::Awaits;
