@@ -4,9 +4,6 @@
 //! The assembler includes the file. `include_bytes!` would read it when the source is parsed, also
 //! for `cargo check`, which builds no library.
 
-// Cargo builds the library because of this dependency.
-use tilework as _;
-
 #[cfg(card)]
 core::arch::global_asm!(
     ".pushsection .rodata.tilework_card, \"a\", @progbits",

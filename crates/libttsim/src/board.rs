@@ -4,10 +4,10 @@
 //! a part of the file: `tilework simdir --board` writes it into the copy that it makes.
 //! `TILEWORK_BOARD` overrules it.
 
-use crate::messages::{Kind, say};
 use std::hint::black_box;
 use tilework_abi::board::{Board, BoardSpec};
 use tilework_abi::simlib::{DEFAULT, MARK, TEXT_BYTES, board_of};
+use tilework_pci_device::{Kind, say};
 
 /// The mark with the board's text behind it.
 #[used]

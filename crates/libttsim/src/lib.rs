@@ -5,7 +5,7 @@
 //! process has one card; calls of several threads wait for each other, and one from a call-back is
 //! refused. Where that interface ends the process, this library does not: what the host asks
 //! wrongly, and what a program on the chip does wrongly, is told on standard error and answered
-//! with ones, as a PCI bus answers for a device that is gone (see [`card`]). Only a host that polls
+//! with ones, as a PCI bus answers for a device that is gone ([`tilework_pci_device`]). Only a host that polls
 //! a stopped chip on and on is ended. The environment variables that count:
 //!
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault or wrong access, `ones` never;
@@ -17,36 +17,34 @@
 //!   the card is powered off: text, or JSON if FILE ends in .json;
 //! - `TILEWORK_CHECKS=WORDS`, `TILEWORK_ALLOW`, `TILEWORK_FINDINGS=FILE` look for wrong accesses
 //!   and races, `TILEWORK_TRACE=FILE`, `TILEWORK_TRACE_CYCLES`, `TILEWORK_TRACE_TILES` write a
-//!   timeline, `TILEWORK_HTML=FILE` a page of pictures ([`environment`], docs/card.md).
+//!   timeline, `TILEWORK_HTML=FILE` a page of pictures (docs/card.md).
 //!
 //! Nothing else of the process is touched: no other files but, for the source lines of findings,
 //! ELF files in the folder `TT_METAL_CACHE`, which are read; no signals, no threads but these,
-//! which work during a call only. The chip's memories are taken up as they are used. A process that
-//! forks between calls has two independent cards.
+//! which work during a call only. The chip's memories are taken up as they are used, in large pages
+//! where the system has them. A process that forks between calls has two independent cards.
 
 #![warn(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
 mod board;
-pub mod card;
-mod config;
-mod environment;
-mod host;
-mod looking;
-mod messages;
-mod sources;
 
-use card::Card;
-use messages::{Kind, say};
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use tilework_pci_device::{Card, Kind, say};
 use tilework_sim::HostBus;
 
 /// Reads host memory for the device: bus address, destination, bytes.
 pub type DmaRead = unsafe extern "C" fn(u64, *mut c_void, u32);
 /// Writes host memory for the device: bus address, source, bytes.
 pub type DmaWrite = unsafe extern "C" fn(u64, *const c_void, u32);
+
+/// Not the caller's allocator: it asks the system for large pages. The state of 140 tiles takes more
+/// small ones than the host's TLB holds (docs/benchmarks.md). Miri cannot call it.
+#[cfg(not(miri))]
+#[global_allocator]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Library {
     card: Option<Card>,

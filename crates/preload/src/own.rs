@@ -7,13 +7,13 @@ use crate::standstill::{Standstill, Word};
 use crate::{client, tell, watch};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tilework::card::Card;
 use tilework_abi::board::Board;
 use tilework_abi::grid::Site;
 use tilework_abi::tensix::L1_SIZE;
 use tilework_abi::tlb::{Bar, COUNT_2M, REG_BYTES, REGS, REGS_END, SIZE_2M, Window, WindowSize};
 use tilework_kmd::BusMap;
 use tilework_kmd::record::{Entry, digest};
+use tilework_pci_device::Card;
 use tilework_sim::{ChipStats, HostBus};
 
 /// The words that a wrong access is told with.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a message is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A variable of the environment.
     Environment,
     /// The power of the card: a call before `libttsim_init`, a second one, a card that
@@ -42,7 +42,7 @@ impl Kind {
 static SAID: [AtomicU32; Kind::COUNT] = [const { AtomicU32::new(0) }; Kind::COUNT];
 
 /// Says something, unless that was done too often.
-pub(crate) fn say(kind: Kind, what: &str) {
+pub fn say(kind: Kind, what: &str) {
     let said = &SAID[kind as usize];
     // Saturating, as a host may go on for ever.
     let before = said.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |said| said.checked_add(1));

@@ -1,4 +1,4 @@
-//! The card behind the entry points: configuration space, BARs, time, and what becomes of faults.
+//! The card: configuration space, BARs, time, and what becomes of faults.
 //!
 //! A host's wrong access (no BAR there, a window that points nowhere, an address that its tile does
 //! not have) changes nothing; it is told and answered with ones, and the chip continues. A fault of
@@ -6,7 +6,8 @@
 //! then on reads answer with ones and the rest does nothing. A host that polls on is ended after
 //! some seconds, with the fault as its last words.
 //!
-//! The crate `preload` has such a card in the process of a program that takes it for silicon.
+//! The crate `libttsim` has one behind its entry points, `preload` some of them in the process of a
+//! program that takes them for silicon.
 
 use crate::config::ConfigSpace;
 use crate::environment::{Wanted, writable};
@@ -195,7 +196,7 @@ impl Card {
 
     /// Powers off: tells what was found, and writes what is wanted of this card; what the
     /// coprocessors executed, of this one and those before.
-    pub(crate) fn exit(mut self) {
+    pub fn exit(mut self) {
         self.looking.finish(self.host.chip());
         let Some(path) = &self.coverage else { return };
         let mut coverage = EXECUTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,7 +301,7 @@ impl Card {
     }
 
     /// The word of configuration space; ones where no device is.
-    pub(crate) fn config_read(&self, bus_device_function: u32, offset: u32) -> u32 {
+    pub fn config_read(&self, bus_device_function: u32, offset: u32) -> u32 {
         if bus_device_function != 0 || !Self::config_place("libttsim_pci_config_rd32", offset) {
             return u32::MAX;
         }
@@ -308,7 +309,7 @@ impl Card {
     }
 
     /// Writes a word of configuration space; nothing happens where no device is.
-    pub(crate) fn config_write(&mut self, bus_device_function: u32, offset: u32, value: u32) {
+    pub fn config_write(&mut self, bus_device_function: u32, offset: u32, value: u32) {
         if bus_device_function == 0 && Self::config_place("libttsim_pci_config_wr32", offset) {
             self.config.write(offset, value);
         }
@@ -325,7 +326,7 @@ impl Card {
     }
 
     /// Reads `len` bytes of the card's memory; `None` when that is not possible.
-    pub(crate) fn read(&mut self, paddr: u64, len: usize) -> Option<&[u8]> {
+    pub fn read(&mut self, paddr: u64, len: usize) -> Option<&[u8]> {
         const CALL: &str = "libttsim_pci_mem_rd_bytes";
         if !self.alive() {
             return None;
@@ -379,7 +380,7 @@ impl Card {
     }
 
     /// Writes the card's memory.
-    pub(crate) fn write(&mut self, paddr: u64, data: &[u8]) {
+    pub fn write(&mut self, paddr: u64, data: &[u8]) {
         const CALL: &str = "libttsim_pci_mem_wr_bytes";
         if !self.alive() {
             return;
@@ -413,7 +414,7 @@ impl Card {
     }
 
     /// Tells that tiles are reached through the BARs.
-    pub(crate) fn no_tile_access(&self, call: &str, x: u32, y: u32, addr: u64) {
+    pub fn no_tile_access(&self, call: &str, x: u32, y: u32, addr: u64) {
         let what = "unsupported functionality on Blackhole, whose tiles are reached through the BARs";
         say(Kind::Tile, &format!("{call} at ({x}, {y}), address {addr:#x}: {what}"));
     }
