@@ -13,7 +13,9 @@
 use crate::pages::Pages;
 use crate::poll::Visit;
 use crate::rare::{INSTRN_BUF_BASE, Issue, Stop, Then};
-use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, Width, alu, timing};
+use crate::{
+    Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, StoreRow, Width, alu, timing,
+};
 
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
@@ -26,6 +28,8 @@ enum Pause {
     Sync,
     /// This push waits for room.
     Full,
+    /// This store and those that follow it go to the bus together.
+    Row,
     /// This instruction is executed outside the loop.
     Rare,
     /// A backward jump leads to a loop head that has to be examined.
@@ -157,6 +161,7 @@ impl Core {
                                 Err(NotQuick::Ask) => rare!(),
                                 Err(NotQuick::Sync) => break Pause::Sync,
                                 Err(NotQuick::Full) => break Pause::Full,
+                                Err(NotQuick::Row) => break Pause::Row,
                             }
                         };
                     }
@@ -350,6 +355,25 @@ impl Core {
                     now += timing::ISSUE;
                 };
                 (retired, pc) = (count.wrapping_add(index as u64), here!());
+                let pause = match pause {
+                    Pause::Row => {
+                        let insns = page.insns.get(index..).unwrap_or_default();
+                        let (regs, score) = (&mut self.regs, &self.score);
+                        let mut row = StoreRow { insns, regs, score, now, limit, done: 0 };
+                        let has_effect = bus.store_row(&mut row);
+                        let StoreRow { done, now: next, .. } = row;
+                        if has_effect {
+                            self.polls.note_effect();
+                        }
+                        if done > 0 {
+                            index += done;
+                            now = next;
+                            continue;
+                        }
+                        Pause::Rare
+                    }
+                    pause => pause,
+                };
                 match pause {
                     Pause::Page => continue 'page,
                     Pause::Sync => {
@@ -360,7 +384,7 @@ impl Core {
                         (self.now, self.retired, self.pc) = (now, retired, pc);
                         return Stop::Blocked { addr: INSTRN_BUF_BASE };
                     }
-                    Pause::Rare => {
+                    Pause::Rare | Pause::Row => {
                         let insn = page.insns[index % page.insns.len()];
                         match self.rare(bus, &Issue { now, limit, pc }, insn, retired, fault) {
                             Ok((next, then)) => {

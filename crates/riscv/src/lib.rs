@@ -32,7 +32,7 @@ mod rare;
 mod table;
 pub mod timing;
 
-pub use crate::bus::{Access, Amo, Bus, Effect, Load, NotQuick, Refuse, Store, Width};
+pub use crate::bus::{Access, Amo, Bus, Effect, Load, NotQuick, Refuse, RowStore, Store, StoreRow, Width};
 pub use crate::core::{Core, CoreFault, CoreState, Exit, HartKind};
 pub use crate::csr::CsrFile;
 pub use crate::decode::{CODE_PAGE_BYTES, CodePage, Insn, encode};

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{
-    Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Insn, Load, NotQuick, Op, Refuse, Store, Width,
+    Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Insn, Load, NotQuick, Op, Refuse, Store, StoreRow, Width,
 };
 
 // The largest local RAM.
@@ -72,6 +72,24 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         {
             self.shared.nius[usize::from(noc)].depart_plain_read(start, out);
         }
+    }
+
+    /// Stores to fields of NIUs that stand in a row, and starts the request at its end.
+    #[inline(never)]
+    fn store_niu_row(&mut self, row: &mut StoreRow<'_>) -> bool {
+        row.limit_to(self.horizon.min(self.due));
+        if let Some(first) = row.peek()
+            && let Some((noc, offset)) = niu_register(first.addr)
+            && !self.shared.fabric.is_watched(wake::ANY_NIU)
+        {
+            self.shared.nius[noc].write_fields(offset, row);
+        }
+        let Some(store) = row.peek() else { return false };
+        let started = self.quick_start(store.at, store.addr, Width::Word, store.value).is_some();
+        if started {
+            row.take(&store);
+        }
+        started
     }
 
     /// Starts a request if that is what the store does and nobody sleeps on the NIU's registers;
@@ -194,6 +212,10 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     #[inline(always)]
     fn quick_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         let latency = timing::LOAD_TILE_REG;
+        if (self.due..self.horizon).contains(&at) && width == Width::Word && niu_register(addr).is_some() {
+            // Mostly a counter, whose read waited only for the request to leave.
+            self.settle();
+        }
         if at < self.horizon.min(self.due)
             && width == Width::Word
             && !self.shared.fabric.log.on
@@ -300,8 +322,13 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
                 return Err(NotQuick::Sync);
             }
             let plain = width == Width::Word && !self.shared.fabric.log.on;
-            if plain && at < self.due && self.shared.niu_field(addr, value) {
-                return Ok(Store { hold: 0, effect: Effect::Visible });
+            if plain && at < self.due && niu_register(addr).is_some() {
+                if !PROBED {
+                    return Err(NotQuick::Row);
+                }
+                if self.shared.niu_field(addr, value) {
+                    return Ok(Store { hold: 0, effect: Effect::Visible });
+                }
             }
             let is_stream = streams::offset_of(addr).is_some();
             if plain && is_stream && at < self.due && self.shared.fabric.quick_stream_store(addr, value) {
@@ -326,10 +353,6 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     }
 
     fn load_anywhere(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
-        if (self.due..self.horizon).contains(&at) && width == Width::Word && niu_register(addr).is_some() {
-            // Mostly a counter, whose read waited only for the request to leave.
-            self.settle();
-        }
         if let Ok(load) = self.load_within_loop(at, addr, width) {
             return Ok(load);
         }
@@ -485,6 +508,10 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         let store = self.store_within_loop(at, pc, addr, width, value)?;
         self.stored(at, pc, addr, width, value);
         Ok(store)
+    }
+
+    fn store_row(&mut self, row: &mut StoreRow<'_>) -> bool {
+        self.store_niu_row(row)
     }
 
     fn load(&mut self, at: Cycle, pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {

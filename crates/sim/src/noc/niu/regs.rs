@@ -6,7 +6,7 @@ use crate::noc::grid::node_id;
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::noc::{self, counter, init};
 use tilework_abi::reg::{Access as Kind, Slot};
-use tilework_riscv::Access;
+use tilework_riscv::{Access, StoreRow};
 
 /// Words of one request initiator, up to the last field before `NOC_CMD_CTRL`.
 const INITIATOR_WORDS: usize = (init::SEC_CTRL / 4 + 1) as usize;
@@ -163,7 +163,7 @@ impl Niu {
     #[inline(always)]
     pub(crate) fn write_field(&mut self, off: u32, value: u32) -> bool {
         let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
-        let plain = field < init::PACKET_TAG || (init::CTRL..=init::AT_DATA).contains(&field);
+        let plain = is_plain_field(field);
         match self.initiators.get_mut(buf) {
             Some(initiator) if plain && !initiator.busy && off.is_multiple_of(4) => match initiator.slot(field) {
                 Some(slot) => {
@@ -173,6 +173,24 @@ impl Niu {
                 None => false,
             },
             _ => false,
+        }
+    }
+
+    /// Writes the fields of one initiator that a row of stores begins with, as
+    /// [`Niu::write_field`] does each. The first one is at `off` from the NIU's base.
+    #[inline(always)]
+    pub(crate) fn write_fields(&mut self, off: u32, row: &mut StoreRow<'_>) {
+        let Some(first) = row.peek() else { return };
+        let base = first.addr.wrapping_sub(off % noc::CMD_BUF_STRIDE);
+        let initiator = self.initiators.get_mut((off / noc::CMD_BUF_STRIDE) as usize);
+        let Some(initiator) = initiator.filter(|initiator| !initiator.busy) else { return };
+        while let Some(store) = row.peek() {
+            let word = store.addr.wrapping_sub(base) / 4;
+            match initiator.regs.get_mut(word as usize) {
+                Some(slot) if PLAIN_FIELDS >> word & 1 != 0 => *slot = store.value,
+                _ => return,
+            }
+            row.take(&store);
         }
     }
 
@@ -227,6 +245,23 @@ const CONFIG_PAGE: &str = "BlackholeA0/NoC/MemoryMap.md, NIU and NoC router conf
 const fn config_word(off: u32) -> usize {
     ((off - noc::CFG_BASE) / 4) as usize
 }
+
+/// Whether a field of an initiator takes effect only with `NOC_CMD_CTRL`.
+#[inline(always)]
+const fn is_plain_field(field: u32) -> bool {
+    field < init::PACKET_TAG || field >= init::CTRL && field <= init::AT_DATA
+}
+
+/// The words of an initiator that are such fields, a bit each.
+const PLAIN_FIELDS: u32 = {
+    let (mut fields, mut word) = (0, 0);
+    while word < INITIATOR_WORDS as u32 {
+        fields |= (is_plain_field(4 * word) as u32) << word;
+        word += 1;
+    }
+    fields
+};
+const _: () = assert!(INITIATOR_WORDS <= u32::BITS as usize);
 
 #[inline(always)]
 fn in_counters(off: u32) -> bool {
