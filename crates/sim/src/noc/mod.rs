@@ -25,7 +25,7 @@ pub use grid::GridError;
 pub(crate) use grid::{Grid, GridBuilder, TileKind};
 pub use late::LatePackets;
 pub(crate) use network::Network;
-pub(crate) use niu::{Niu, Start, is_misaligned};
+pub(crate) use niu::{Leaving, Niu, Start, is_misaligned};
 pub(crate) use outgoing::{Outgoing, shows_sent};
 pub(crate) use packet::{Body, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
 pub(crate) use payload::{Data, PAGE, Page};

@@ -39,7 +39,7 @@ mod wake;
 use crate::bits::members;
 use crate::event_queue::EventQueue;
 use crate::late::LateCores;
-use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, serve_or_refuse};
+use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, Start, serve_or_refuse};
 use crate::node::Outlook;
 use crate::probe::{Agent, Boundaries, Known, Recorder, Spot, Unjudged, Wants, What};
 use crate::tensix::{Awaits, Changed, Origin};
@@ -516,7 +516,7 @@ impl Tile {
 
     fn handle_pending(&mut self) {
         for (noc, start) in self.shared.fabric.started.drain(..) {
-            self.queue.push(start.at, Event::Depart(noc, Box::new(start)));
+            self.queue.push(start.at, Event::Depart(noc, start.leaving));
         }
         if let Some(at) = self.shared.fabric.reset_changed.take() {
             self.apply_soft_reset(at);
@@ -603,7 +603,9 @@ impl Tile {
 
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
-            Event::Depart(noc, start) => self.shared.depart(Ports::all(&mut self.ports), noc, *start, out),
+            Event::Depart(noc, leaving) => {
+                self.shared.depart(Ports::all(&mut self.ports), noc, Start { at, leaving }, out)
+            }
             Event::Packet(packet) if matches!(packet.body, Body::ReadResponse { .. }) => {
                 let from = packet.from;
                 let received = self.shared.receive_data(Ports::all(&mut self.ports), at, packet, out);

@@ -34,6 +34,7 @@ impl Coordinates {
 impl Niu {
     /// Applies a write to a register on which coordinates depend.
     pub(super) fn take_over_coordinates(&mut self) {
+        self.known_ends = [None; 2];
         let shipped = self.grid.niu_config(self.noc, self.place);
         let translates = |config: &[u32]| config[0] & noc::NIU_CFG_0_TRANSLATE != 0;
         self.coordinates = if !translates(&self.config) {

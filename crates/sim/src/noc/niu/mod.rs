@@ -21,12 +21,13 @@ mod receive;
 mod regs;
 mod request;
 
-pub(crate) use request::{Start, is_misaligned};
+pub(crate) use request::{Leaving, Start, is_misaligned};
 
 use super::{Grid, Packet, Place, TileKind};
 use crate::{Cycle, Fault};
 use coordinates::Coordinates;
 use regs::Initiator;
+use request::End;
 use std::sync::Arc;
 use tilework_abi::noc::{CMD_BUFS, NocXy, counter};
 
@@ -63,6 +64,8 @@ pub(crate) struct Niu {
     link: Option<Link>,
     /// Requests that software has started.
     requests: u64,
+    /// What the last coordinate words of reads and of their answers mean.
+    known_ends: [Option<(u32, End)>; 2],
     /// The memory of a packet that has been handled, for the next request.
     spare: Option<Box<Packet>>,
 }
@@ -86,6 +89,7 @@ impl Niu {
             free_at: 0,
             link: None,
             requests: 0,
+            known_ends: [None; 2],
             spare: None,
         }
     }

@@ -200,7 +200,10 @@ impl Niu {
     pub(crate) fn quick_start(&mut self, off: u32, value: u32, at: Cycle) -> Option<Start> {
         let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
         let free = self.initiators.get(buf).is_some_and(|initiator| !initiator.busy);
-        (free && field == init::CMD_CTRL && value == 1).then(|| self.start(buf, at).ok()).flatten()
+        if !free || field != init::CMD_CTRL || value != 1 {
+            return None;
+        }
+        self.start_plain_read(buf, at).or_else(|| self.start(buf, at).ok())
     }
 
     fn write_initiator(&mut self, buf: usize, slot: Slot, value: u32, at: Cycle) -> Result<Option<Start>, Fault> {

@@ -29,6 +29,8 @@ const ALIGN_ARC: u64 = 4;
 const ALIGN_SPLIT: u64 = 64;
 /// `NOC_PACKET_TAG` bits 6 and 9 (NoC/MemoryMap.md): delivery to the overlay, header store.
 const TAG_UNIMPLEMENTED: u32 = 1 << 6 | 1 << 9;
+/// Bytes of L1 of a Tensix tile.
+const L1_BYTES: u64 = tensix::L1_SIZE as u64;
 /// `NOC_CMD_L1_ACC_AT_EN` (NoC/MemoryMap.md).
 const L1_ACC_AT_EN: u32 = 1 << 31;
 /// The class bits of a static virtual channel number: 0 and 1 for unicast, 2 for multicast
@@ -45,13 +47,28 @@ pub(crate) struct Start {
     /// When its first flit leaves the NIU.
     pub at: Cycle,
     /// What leaves.
-    pub request: Request,
+    pub leaving: Leaving,
+}
+
+/// What leaves an NIU.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Leaving {
+    /// The request of a read of one packet, of the initiator with this number.
+    Read(u8, Box<Packet>),
+    /// Another request.
+    Request(Box<Request>),
 }
 
 impl Start {
     /// True when the departure reads and changes nothing but the NIU's own registers.
+    #[inline]
     pub(crate) fn is_plain_read(&self) -> bool {
-        matches!(self.request.action, Action::Read { len, .. } if len <= u64::from(MAX_PACKET_BYTES))
+        match &self.leaving {
+            Leaving::Read(..) => true,
+            Leaving::Request(request) => {
+                matches!(request.action, Action::Read { len, .. } if len <= u64::from(MAX_PACKET_BYTES))
+            }
+        }
     }
 }
 
@@ -107,6 +124,71 @@ fn bad(what: impl Into<String>, page: &'static str) -> Fault {
 }
 
 impl Niu {
+    /// Starts the request of a free initiator if it is a read of one packet that nothing is wrong
+    /// with; `None`, without effect, for everything else. What [`Niu::start`] does, without what
+    /// such a read does not need.
+    pub(super) fn start_plain_read(&mut self, buf: usize, at: Cycle) -> Option<Start> {
+        let fields = &self.initiators[buf];
+        let (control, tag) = (fields.get(init::CTRL), fields.get(init::PACKET_TAG));
+        let is_read = control & (ctrl::CMD_MASK | ctrl::BRCST | ctrl::VC_LINKED | L1_ACC_AT_EN) == ctrl::CMD_RD;
+        let fits_class = control & ctrl::VC_STATIC == 0 || control >> VC_CLASS_SHIFT & 3 < VC_CLASS_MULTICAST;
+        let splits = self.initiators.iter().fold(false, |splits, other| splits | other.splitting);
+        if !is_read || !fits_class || tag & TAG_UNIMPLEMENTED != 0 || splits || self.link.is_some() {
+            return None;
+        }
+        let (addr, back) = (targ_addr(fields), ret_addr(fields));
+        let len = fields.pair(init::AT_LEN_BE, init::AT_LEN_BE_1);
+        let [targ, ret] = [init::TARG_ADDR_HI, init::RET_ADDR_HI].map(|field| fields.get(field));
+        let (source, dest) = (self.known_end(0, targ)?, self.known_end(1, ret)?);
+        let is_one = (1..=u64::from(MAX_PACKET_BYTES)).contains(&len) && (addr ^ back) & (source.align - 1) == 0;
+        let in_memory = addr.checked_add(len)? <= source.end && back.checked_add(len)? <= L1_BYTES;
+        if !is_one || !in_memory || !dest.takes_answers {
+            return None;
+        }
+        let trid = (tag >> TAG_TRID_SHIFT & 0xF) as u8;
+        self.count_id(counter::MST_REQS_OUTSTANDING_ID, trid, 1);
+        self.initiators[buf].busy = true;
+        self.requests += 1;
+        let packet = Packet {
+            noc: self.noc,
+            from: self.place,
+            to: Dest::Unicast(source.place),
+            id: RequestId::new(self.place.node, self.noc, self.requests),
+            body: Body::ReadRequest { addr, len: len as u32, reply: Reply { to: dest.place, trid, addr: back } },
+        };
+        let packet = match self.spare.take() {
+            Some(mut spare) => {
+                *spare = packet;
+                spare
+            }
+            None => Box::new(packet),
+        };
+        let at = (at + timing::NIU_ISSUE).max(self.free_at);
+        self.free_at = at + timing::FLIT;
+        Some(Start { at, leaving: Leaving::Read(buf as u8, packet) })
+    }
+
+    /// What coordinate word `word` means, of which the last one of this `side` is kept: 0 is where
+    /// reads go to, 1 where their answers do.
+    #[inline]
+    fn known_end(&mut self, side: usize, word: u32) -> Option<End> {
+        let word = NocXy::decode(word).encode();
+        match &self.known_ends[side] {
+            Some((known, end)) if *known == word => Some(*end),
+            _ => self.learn_end(side, word),
+        }
+    }
+
+    #[inline(never)]
+    fn learn_end(&mut self, side: usize, word: u32) -> Option<End> {
+        let place = self.place_of(word, "").ok()?;
+        let kind = self.kind_of(place);
+        let end = kind.l1_bytes().unwrap_or(u64::MAX);
+        let end = End { place, end, align: read_align(kind), takes_answers: kind == TileKind::Tensix };
+        self.known_ends[side] = Some((word, end));
+        Some(end)
+    }
+
     /// Starts the request of initiator `buf`, whose `NOC_CMD_CTRL` software set to 1 at cycle `at`.
     pub(super) fn start(&mut self, buf: usize, at: Cycle) -> Result<Start, Fault> {
         if self.initiators.iter().any(|i| i.splitting) {
@@ -140,7 +222,11 @@ impl Niu {
 
     /// A request as observers are told of it.
     pub(crate) fn describe(&self, start: &Start) -> probe::Request {
-        let Request { id, initiator, trid, action } = &start.request;
+        let request = match &start.leaving {
+            Leaving::Request(request) => request,
+            Leaving::Read(initiator, packet) => &Request::of_read(*initiator, packet),
+        };
+        let Request { id, initiator, trid, action } = request;
         let first = |to: &Dest| match to {
             Dest::Unicast(place) | Dest::Copy(place) => (*place, 1),
             Dest::Multicast(places) | Dest::MulticastY(places) => {
@@ -179,7 +265,7 @@ impl Niu {
     fn schedule(&mut self, at: Cycle, request: Request) -> Start {
         let at = at.max(self.free_at);
         self.free_at = at + request.action.flits() * timing::FLIT;
-        Start { at, request }
+        Start { at, leaving: Leaving::Request(Box::new(request)) }
     }
 
     /// Sends the packet of a request whose cycle has come, and updates the counters. Returns
@@ -200,22 +286,23 @@ impl Niu {
 
     /// As [`Niu::depart`], for a [plain read](Start::is_plain_read).
     pub(crate) fn depart_plain_read(&mut self, start: Start, out: &mut Outbox) {
-        let Start { at, request: Request { id, initiator, action, .. } } = start;
-        let Action::Read { from, addr, len, reply } = action else { return };
+        let at = start.at;
+        let (initiator, packet) = match start.leaving {
+            Leaving::Read(initiator, packet) => (initiator, packet),
+            Leaving::Request(request) => {
+                let Request { id, initiator, action: Action::Read { from, addr, len, reply }, .. } = *request else {
+                    return;
+                };
+                let body = Body::ReadRequest { addr, len: len as u32, reply };
+                let packet = Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body };
+                (initiator, packet.into())
+            }
+        };
         for index in [counter::MST_RD_REQ_STARTED, counter::MST_RD_REQ_SENT, counter::MST_CMD_ACCEPTED] {
             self.count(index, 1);
         }
         let initiator = &mut self.initiators[usize::from(initiator)];
         (initiator.busy, initiator.splitting) = (false, false);
-        let body = Body::ReadRequest { addr, len: len as u32, reply };
-        let packet = Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body };
-        let packet = match self.spare.take() {
-            Some(mut spare) => {
-                *spare = packet;
-                spare
-            }
-            None => Box::new(packet),
-        };
         self.send(at, packet, out);
     }
 
@@ -226,7 +313,11 @@ impl Niu {
         out: &mut Outbox,
     ) -> Result<Option<Start>, Fault> {
         use counter as c;
-        let Start { at, request } = start;
+        let Leaving::Request(request) = start.leaving else {
+            self.depart_plain_read(start, out);
+            return Ok(None);
+        };
+        let (at, request) = (start.at, *request);
         let piece = request.action.len().min(u64::from(MAX_PACKET_BYTES));
         let rest = if request.action.len() > piece { request.rest(piece) } else { None };
         let (to, body) = match request.action {
@@ -327,12 +418,7 @@ impl Niu {
         let source = Self::space(kind, addr, len, "read from NOC_TARG_ADDR")?;
         // Answers go to Tensix tiles only.
         let dest = Self::space(TileKind::Tensix, back, len, "read to NOC_RET_ADDR")?;
-        let align = match kind {
-            TileKind::Dram | TileKind::Pcie => ALIGN_FAR_READ,
-            TileKind::Tensix | TileKind::Ethernet => ALIGN,
-            TileKind::Arc | TileKind::Other => ALIGN_ARC,
-        };
-        check_length(len, addr, back, source, dest, align)?;
+        check_length(len, addr, back, source, dest, read_align(kind))?;
         Ok(Action::Read { from, addr, len, reply })
     }
 
@@ -467,6 +553,15 @@ fn in_no_space(addr: u64, len: u64, what: &str) -> Fault {
 }
 
 impl Request {
+    /// The request of initiator `initiator` that leaves as `packet`.
+    fn of_read(initiator: u8, packet: &Packet) -> Self {
+        let (&Dest::Unicast(from), &Body::ReadRequest { addr, len, reply }) = (&packet.to, &packet.body) else {
+            unreachable!("a read leaves as the request of a read to one place");
+        };
+        let action = Action::Read { from, addr, len: len.into(), reply };
+        Self { id: packet.id, initiator, trid: reply.trid, action }
+    }
+
     /// The rest of a long request after its first `piece` bytes.
     #[cold]
     fn rest(&self, piece: u64) -> Option<Self> {
@@ -485,6 +580,27 @@ impl Request {
             Action::Inline { .. } | Action::Atomic { .. } => return None,
         }
         Some(rest)
+    }
+}
+
+/// One end of a read, as far as what may be wrong with the read depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    place: Place,
+    /// Where its memory ends, unless the tile checks that.
+    end: u64,
+    /// Modulo this both addresses of a read from there must agree.
+    align: u64,
+    /// Whether answers go there.
+    takes_answers: bool,
+}
+
+/// Modulo this both addresses of a read from a tile of this kind must agree.
+const fn read_align(kind: TileKind) -> u64 {
+    match kind {
+        TileKind::Dram | TileKind::Pcie => ALIGN_FAR_READ,
+        TileKind::Tensix | TileKind::Ethernet => ALIGN,
+        TileKind::Arc | TileKind::Other => ALIGN_ARC,
     }
 }
 
