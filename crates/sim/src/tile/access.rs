@@ -81,10 +81,9 @@ impl Shared {
         (&mut self.tensix, Reach { fabric: &mut self.fabric, nius, tensix: Unit::Own, ports })
     }
 
-    /// A word of an NIU whose read has no side effect; `None` for everything else.
+    /// The word at `offset` of an NIU, if its read has no side effect.
     #[inline(always)]
-    pub(super) fn niu_word(&mut self, addr: u32) -> Option<u32> {
-        let (noc, offset) = niu_register(addr)?;
+    pub(super) fn niu_word(&mut self, noc: usize, offset: u32) -> Option<u32> {
         if self.fabric.is_leaving(noc) && noc::shows_sent(offset) {
             self.fabric.has_left(noc);
         }

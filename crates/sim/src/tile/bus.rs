@@ -212,19 +212,23 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     #[inline(always)]
     fn quick_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         let latency = timing::LOAD_TILE_REG;
-        if (self.due..self.horizon).contains(&at) && width == Width::Word && niu_register(addr).is_some() {
-            // Mostly a counter, whose read waited only for the request to leave.
-            self.settle();
-        }
-        if at < self.horizon.min(self.due)
-            && width == Width::Word
-            && !self.shared.fabric.log.on
-            && let Some(value) = match streams::offset_of(addr) {
-                Some(_) => self.shared.fabric.quick_stream_load(addr),
-                None => self.shared.niu_word(addr),
+        if width == Width::Word && at < self.horizon && !self.shared.fabric.log.on {
+            let value = match niu_register(addr) {
+                Some((noc, offset)) => {
+                    if at >= self.due {
+                        // Mostly a counter, whose read waited only for the request to leave.
+                        self.settle();
+                    }
+                    self.shared.niu_word(noc, offset)
+                }
+                None if at < self.due && streams::offset_of(addr).is_some() => {
+                    self.shared.fabric.quick_stream_load(addr)
+                }
+                None => None,
+            };
+            if let Some(value) = value {
+                return Ok(Load { value, latency, access: Access::Watched });
             }
-        {
-            return Ok(Load { value, latency, access: Access::Watched });
         }
         let value = self.steady_clock(at, addr, width)?;
         Ok(Load { value, latency, access: Access::Volatile })

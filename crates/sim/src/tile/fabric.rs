@@ -174,6 +174,15 @@ impl Fabric {
         self.flags[lines].iter().fold(0, |all, flags| all | flags)
     }
 
+    /// A span of `len` bytes at `addr` of the tile, if it lies in L1, in lines that hold no code,
+    /// that nobody watches, and of which nothing leaves.
+    #[inline]
+    pub(super) fn unmarked(&self, addr: u64, len: usize) -> Option<u32> {
+        let (addr, len) = (u32::try_from(addr).ok()?, u32::try_from(len).ok()?);
+        let fits = addr.checked_add(len)? <= map::L1_SIZE;
+        (fits && self.flags_of(addr, len) & (CODE | WATCHED | SOURCE) == 0).then_some(addr)
+    }
+
     /// Writes L1 without checking for sleepers.
     #[inline(always)]
     pub(super) fn l1_store(&mut self, addr: u32, width: Width, value: u32) {
@@ -191,9 +200,12 @@ impl Fabric {
         }
     }
 
-    /// As [`Fabric::l1_write`], at cycle `at`, by an NIU, which may change the source of a write
+    /// As [`Fabric::l1_write`], at cycle `at`, by the NIU of NoC `noc`, which may change the source of a write
     /// that leaves.
-    pub(super) fn l1_write_by_niu(&mut self, at: Cycle, addr: u32, data: &[u8]) {
+    pub(super) fn l1_write_by_niu(&mut self, at: Cycle, noc: u8, addr: u32, data: &[u8]) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.written(at, Agent::Niu(noc), addr..addr + data.len() as u32);
+        }
         self.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
         if self.flags_of(addr, data.len() as u32) & (CODE | SOURCE) != 0 {
             self.drop_code(addr, data.len() as u32);

@@ -6,7 +6,6 @@
 use super::access::{Reach, Shared, Unit};
 use super::port::Ports;
 use crate::noc::{Body, Outbox, Outgoing, Packet, Start, wrapped};
-use crate::probe::Agent;
 use crate::{Fault, FaultClass, Memory};
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::L1_SIZE;
@@ -59,11 +58,8 @@ impl Memory for Reach<'_> {
 
     fn write(&mut self, at: Cycle, addr: u64, data: &[u8]) -> Result<(), Fault> {
         if let Some(start) = l1_span(addr, data.len()) {
-            if let Some(recorder) = &mut self.fabric.recorder {
-                let noc = u8::from(matches!(self.nius[1], Unit::Own));
-                recorder.written(at, Agent::Niu(noc), start..start + data.len() as u32);
-            }
-            self.fabric.l1_write_by_niu(at, start, data);
+            let noc = u8::from(matches!(self.nius[1], Unit::Own));
+            self.fabric.l1_write_by_niu(at, noc, start, data);
             return Ok(());
         }
         let reg = register(addr, data.len())?;
@@ -99,6 +95,14 @@ impl Shared {
         Ok(())
     }
 
+    /// Takes the answer to a read whose data go to L1 at `addr`, to lines without marks.
+    pub(super) fn take_data(&mut self, addr: u32, packet: Box<Packet>) {
+        if let Body::ReadResponse { data, .. } = &packet.body {
+            self.fabric.l1[addr as usize..addr as usize + data.len()].copy_from_slice(data);
+        }
+        self.nius[usize::from(packet.noc)].has_received_data(packet);
+    }
+
     /// Receives the answer to a read of NIU `noc`.
     pub(super) fn receive_data(
         &mut self,
@@ -107,8 +111,16 @@ impl Shared {
         packet: Box<Packet>,
         out: &mut Outbox,
     ) -> Result<(), Fault> {
-        let (niu, mut memory) = self.niu(usize::from(packet.noc), ports);
-        niu.receive_data(at, packet, &mut memory, out)
+        let noc = packet.noc;
+        if let Body::ReadResponse { reply, data } = &packet.body
+            && let Some(start) = l1_span(reply.addr, data.len())
+        {
+            self.fabric.l1_write_by_niu(at, noc, start, data);
+            self.nius[usize::from(noc)].has_received_data(packet);
+            return Ok(());
+        }
+        let (niu, mut memory) = self.niu(usize::from(noc), ports);
+        niu.receive(at, packet, &mut memory, out)
     }
 
     /// Receives a packet.

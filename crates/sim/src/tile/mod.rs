@@ -10,6 +10,7 @@
 //! that it can access.
 
 mod access;
+mod answers;
 mod bus;
 mod code;
 mod debug;
@@ -53,6 +54,7 @@ use speculation::Speculation;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use tilework_abi::address_map::niu_register;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::insn::Mode;
 use tilework_abi::tensix::{self as map, Processor};
@@ -477,6 +479,15 @@ impl Tile {
         let processor = Processor::ALL[i];
         let now = self.slots[i].core.now;
         let Some(poll) = self.slots[i].core.parked() else { return };
+        if let [watch] = &poll.watched[..]
+            && let Some((noc, offset)) = niu_register(watch.addr)
+            && self.shared.nius[noc].read_word(offset) == Some(watch.value)
+            && self.shared.fabric.recorder.is_none()
+        {
+            // As mostly: it polls a counter of an NIU.
+            self.shared.fabric.watch(processor, std::iter::once(watch.addr));
+            return self.set_activity(i, Activity::Parked);
+        }
         let last_iteration = poll.start - poll.period;
         let l0 = &self.ports[i].l0;
         // A line that the cache has held since before the last iteration is not read from L1 by the
@@ -718,11 +729,17 @@ impl Tile {
             if event >= until {
                 return Ok(());
             }
+            if self.takes_answer(event) {
+                continue;
+            }
             let Some(waiting) = self.queue.peek() else { return Ok(()) };
             let sleepers = self.sleepers_on_event(waiting);
             if sleepers != 0 {
                 self.wake_for_event(sleepers, event);
-                continue;
+                // Mostly they have nothing to do before it.
+                if self.first_core().is_some_and(|now| now < event) || self.shared.tensix.next() < event {
+                    continue;
+                }
             }
             if let Some((at, due)) = self.queue.pop_before(until) {
                 self.apply(at, due, out)?;

@@ -63,7 +63,10 @@ impl Niu {
                     self.send_atomic_response(at, id, reply, value, out);
                 }
             }
-            Body::ReadResponse { reply, data } => self.take_data(at, *reply, data, mem)?,
+            Body::ReadResponse { reply, data } => {
+                mem.write(at, reply.addr, data)?;
+                self.count_data(*reply, data);
+            }
             Body::WriteAck { reply } => {
                 self.count(c::MST_WR_ACK_RECEIVED, 1);
                 self.answered(reply.trid);
@@ -79,36 +82,21 @@ impl Niu {
         Ok(())
     }
 
-    /// Takes the answer to a read.
+    /// Counts the answer to a read.
     #[inline]
-    fn take_data(
-        &mut self,
-        at: Cycle,
-        reply: Reply,
-        data: &Data,
-        mem: &mut (impl Memory + ?Sized),
-    ) -> Result<(), Fault> {
-        mem.write(at, reply.addr, data)?;
+    fn count_data(&mut self, reply: Reply, data: &Data) {
         self.count(c::MST_RD_RESP_RECEIVED, 1);
         self.count(c::MST_RD_DATA_WORD_RECEIVED, (data.len() as u32).div_ceil(FLIT_BYTES));
         self.answered(reply.trid);
-        Ok(())
     }
 
-    /// As [`Niu::receive`], for an answer to a read, whose memory the next request gets.
-    pub(crate) fn receive_data(
-        &mut self,
-        at: Cycle,
-        mut packet: Box<Packet>,
-        mem: &mut (impl Memory + ?Sized),
-        out: &mut Outbox,
-    ) -> Result<(), Fault> {
-        let Body::ReadResponse { reply, data } = &packet.body else { return self.receive(at, packet, mem, out) };
+    /// The data of an answer to a read has been written. The next request gets the packet's memory.
+    pub(crate) fn has_received_data(&mut self, mut packet: Box<Packet>) {
+        let Body::ReadResponse { reply, data } = &packet.body else { return };
         let reply = *reply;
-        self.take_data(at, reply, data, mem).map_err(|fault| self.named(fault, at))?;
+        self.count_data(reply, data);
         packet.body = Body::WriteAck { reply };
         self.spare = Some(packet);
-        Ok(())
     }
 
     /// Counts a request that the tile serves by itself, with its answer.
