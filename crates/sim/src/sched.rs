@@ -13,7 +13,7 @@
 use crate::active::{Active, ActiveNodes, FEW};
 use crate::crew::{Crew, Span, Worked};
 use crate::distance::Distances;
-use crate::noc::{Network, NocStats, Outbox};
+use crate::noc::{Departure, Network, NocStats, Outbox};
 use crate::node::Outlook;
 use crate::probe::{Event, Packets};
 use crate::{Cycle, Fault, NEVER, Node, timing};
@@ -263,6 +263,19 @@ impl<N: Worked> Scheduler<N> {
         self.step_on(nodes, until)
     }
 
+    /// Simulates windows until the clock stands at the stop or nothing happens by itself.
+    ///
+    /// # Errors
+    /// As [`Scheduler::step`].
+    pub(crate) fn steps(&mut self, nodes: &mut [N], until: Until) -> Result<Step, Fault> {
+        loop {
+            let step = self.step(nodes, until)?;
+            if step != Step::Ran || self.now >= until.stop {
+                return Ok(step);
+            }
+        }
+    }
+
     /// As [`Scheduler::step`], when something may happen. Not inlined: most steps of an idle chip
     /// end before it, and need few registers.
     #[inline(never)]
@@ -455,26 +468,52 @@ impl<N: Worked> Scheduler<N> {
             let at = departure.at;
             debug_assert!(self.routed <= at, "a packet of cycle {at} leaves after one of {}", self.routed);
             self.routed = at;
-            let active = &mut self.active;
-            let (packets, events) = (&self.packets, &mut self.out.events);
-            if let Some(packets) = packets {
-                packets.leaves(at, &departure.packet, events);
-            }
-            let carried = self.network.carry(departure, |at, node, packet| {
-                let node = usize::from(node);
-                if let Some(packets) = packets {
-                    packets.arrives(at, &packet, events);
+            let one = if self.packets.is_none() { self.network.carry_one(at, &departure.packet) } else { None };
+            let carried = match one {
+                Some((arrival, node, carried)) => {
+                    let node = usize::from(node);
+                    nodes[node].deliver(arrival, departure.packet);
+                    if stopped != Some(node) {
+                        let outlook = nodes[node].outlook();
+                        self.active.set(node, outlook);
+                        end = end.min(outlook.sends);
+                    }
+                    carried
                 }
-                nodes[node].deliver(at, packet);
-                if stopped != Some(node) {
-                    let outlook = nodes[node].outlook();
-                    active.set(node, outlook);
-                    end = end.min(outlook.sends);
-                }
-            });
+                None => self.route_other(nodes, departure, stopped, &mut end),
+            };
             if at >= self.now {
                 self.ahead.push_back((at, carried));
             }
         }
+    }
+
+    /// Hands a packet to the network that goes to several nodes or that observers see, and delivers
+    /// it. Lowers `end` to the first cycle at which one of the receivers can send.
+    #[inline(never)]
+    fn route_other(
+        &mut self,
+        nodes: &mut [N],
+        departure: Departure,
+        stopped: Option<usize>,
+        end: &mut Cycle,
+    ) -> NocStats {
+        let active = &mut self.active;
+        let (packets, events) = (&self.packets, &mut self.out.events);
+        if let Some(packets) = packets {
+            packets.leaves(departure.at, &departure.packet, events);
+        }
+        self.network.carry(departure, |at, node, packet| {
+            let node = usize::from(node);
+            if let Some(packets) = packets {
+                packets.arrives(at, &packet, events);
+            }
+            nodes[node].deliver(at, packet);
+            if stopped != Some(node) {
+                let outlook = nodes[node].outlook();
+                active.set(node, outlook);
+                *end = (*end).min(outlook.sends);
+            }
+        })
     }
 }

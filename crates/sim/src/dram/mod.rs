@@ -209,7 +209,10 @@ impl DramBank {
         if let Some(nius) = &mut self.ports[port].nius {
             nius[noc].count_served(&packet.body);
         }
-        let data = noc::read_data(at, addr, len, &mut self.content).map_err(|fault| fault.sent_by(packet.from))?;
+        let data = match self.content.memory.share(addr, len as usize) {
+            Some(data) => data,
+            None => noc::copied_data(at, addr, len, &mut self.content).map_err(|fault| fault.sent_by(packet.from))?,
+        };
         *packet = noc::read_response(packet.noc, packet.id, here, reply, data);
         self.take_read(at, (port, noc), packet, out);
         Ok(())
@@ -239,7 +242,16 @@ impl DramBank {
     }
 
     /// The number of the port at `here`.
+    #[inline]
     fn port_at(&mut self, here: Place) -> usize {
+        match self.ports.first() {
+            Some(port) if port.place == here => 0,
+            _ => self.other_port_at(here),
+        }
+    }
+
+    #[inline(never)]
+    fn other_port_at(&mut self, here: Place) -> usize {
         let known = self.ports.iter().position(|port| port.place == here);
         known.unwrap_or_else(|| {
             let niu = |grid: &Arc<Grid>, noc| {
@@ -263,6 +275,7 @@ impl DramBank {
     }
 
     /// Fetches the data of a read that a port accepted at `at`.
+    #[inline]
     fn fetch(&mut self, at: Cycle, answer: Box<Packet>, out: &mut Outbox) {
         let bytes = if let Body::ReadResponse { data, .. } = &answer.body { data.len() as u64 } else { 0 };
         // The packet leaves flit by flit; its last flit must not overtake the memory.

@@ -126,6 +126,18 @@ impl Network {
         self.stats
     }
 
+    /// As [`Network::carry`], of a packet to one NIU: its arrival and the receiving node. `None`, and
+    /// nothing is done, for other packets, and if packets are late.
+    #[inline]
+    pub(crate) fn carry_one(&mut self, at: Cycle, packet: &Packet) -> Option<(Cycle, NodeId, NocStats)> {
+        let (&(Dest::Unicast(to) | Dest::Copy(to)), None) = (&packet.to, &self.late) else { return None };
+        let counted = NocStats::of(packet);
+        self.stats += counted;
+        let links = &mut self.links[usize::from(packet.noc & 1)];
+        let arrival = links.unicast(at, (packet.noc, packet.from, to), counted.flits);
+        Some((arrival, to.node, counted))
+    }
+
     /// Carries a packet. The caller passes packets in the order of (cycle, sender, order of
     /// departure). `deliver` gets the cycle at which the last flit arrives, the receiving node and
     /// the packet, addressed to the receiving NIU alone. That cycle is at least

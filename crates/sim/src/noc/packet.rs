@@ -177,7 +177,7 @@ pub(crate) struct Touch {
     pub len: u64,
 }
 
-/// So many of the first departures are looked at one by one.
+/// A departure that leaves after fewer than so many others is put in its place step by step.
 const SOON: usize = 4;
 
 /// A departing packet. Packets are boxed from here to where they are handled: on the way they pass
@@ -249,12 +249,20 @@ impl Outbox {
             self.departures.push_front(waiting);
         } else {
             // Of the others most leave soon, before nearly all that a busy bank knows ahead.
-            let soon = self.departures.iter().take(SOON);
-            let place = match soon.take_while(|other| other.key() <= key).count() {
-                SOON => self.departures.partition_point(|other| other.key() <= key),
-                place => place,
-            };
-            self.departures.insert(place, waiting);
+            let last_soon = self.departures.get(SOON).or(self.departures.back());
+            if last_soon.is_some_and(|other| other.key() <= key) {
+                let place = self.departures.partition_point(|other| other.key() <= key);
+                self.departures.insert(place, waiting);
+                return;
+            }
+            self.departures.push_front(waiting);
+            let mut place = 0;
+            while let Some(next) = self.departures.get(place + 1)
+                && next.key() <= key
+            {
+                self.departures.swap(place, place + 1);
+                place += 1;
+            }
         }
     }
     /// Notes that the host can see something from cycle `at` on: no node runs further than

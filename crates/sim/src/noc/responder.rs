@@ -51,9 +51,14 @@ pub(crate) fn write_ack(noc: u8, id: RequestId, from: Place, reply: Reply) -> Pa
 
 /// Reads `len` bytes straight into a packet's payload.
 pub(crate) fn read_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
-    if let Some(data) = mem.share(addr, len as usize) {
-        return Ok(data);
+    match mem.share(addr, len as usize) {
+        Some(data) => Ok(data),
+        None => copied_data(at, addr, len, mem),
     }
+}
+
+/// As [`read_data`], of memory that is not shared.
+pub(crate) fn copied_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
     if let Some(bytes) = mem.span(addr, len as usize) {
         return Ok(Data::from(bytes));
     }
