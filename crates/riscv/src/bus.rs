@@ -339,6 +339,16 @@ pub trait Bus {
     /// so that writes of other agents are included. A store reports it by [`Effect::Code`] instead.
     fn take_code_changed(&mut self) -> bool;
 
+    /// The value and the latency of a load of the word at `addr` at cycle `at`, if it is a register
+    /// of which that is known without the load: it would be quick, [`Access::Watched`], and without
+    /// any side effect on the core, its caches and observers. The bus may do what is due by `at`,
+    /// as for the load, which comes at that cycle in any case.
+    #[inline]
+    fn steady_word(&mut self, at: Cycle, addr: u32) -> Option<(u32, u32)> {
+        let _ = (at, addr);
+        None
+    }
+
     /// A token of the L0 cache's tags: if two tokens are equal and there was no visible store in
     /// between, the same loads hit and miss.
     fn cache_token(&self) -> [u32; 4];

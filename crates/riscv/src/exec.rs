@@ -11,7 +11,7 @@
 //! in `rare.rs`; then it continues.
 
 use crate::pages::Pages;
-use crate::poll::Visit;
+use crate::poll::{Visit, Visited};
 use crate::rare::{INSTRN_BUF_BASE, Issue, Stop, Then};
 use crate::{
     Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, StoreRow, Width, alu, timing,
@@ -408,7 +408,21 @@ impl Core {
                     }
                     Pause::Visit => {
                         let visit = Visit { head_pc: pc, now, retired, regs: &self.regs, score: &self.score };
-                        if self.polls.visit(bus, &visit) {
+                        let parked = match self.polls.visit(bus, &visit) {
+                            Visited::GoesOn => None,
+                            Visited::Parked => Some((now, retired)),
+                            Visited::Armed => {
+                                let head = (pc, page.insns.get(index..).unwrap_or_default());
+                                let parked = self.park_at_once(bus, (now, limit), head, retired, bubbles.predicted);
+                                if parked.is_none() {
+                                    let (regs, score) = (&self.regs, &self.score);
+                                    let visit = Visit { head_pc: pc, now, retired, regs, score };
+                                    self.polls.take_snapshot(bus, &visit);
+                                }
+                                parked
+                            }
+                        };
+                        if let Some((now, retired)) = parked {
                             (self.now, self.retired, self.pc) = (now, retired, pc);
                             return Stop::Parked;
                         }

@@ -29,6 +29,7 @@ mod exec;
 mod pages;
 mod poll;
 mod rare;
+mod short_poll;
 mod table;
 pub mod timing;
 

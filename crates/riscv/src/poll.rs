@@ -187,6 +187,18 @@ impl Visit<'_> {
     }
 }
 
+/// What came of a visit to a loop head.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Visited {
+    /// The core goes on.
+    GoesOn,
+    /// It goes on, and the next iteration is recorded and compared: the caller has to call
+    /// [`Polls::take_snapshot`], or parks the core ([`Polls::park_at_once`]).
+    Armed,
+    /// The core is parked.
+    Parked,
+}
+
 /// The poll-loop detector of one core. What each turn and each backward jump looks at lies beside
 /// the core's other state, what is compared only at some visits does not.
 #[derive(Clone, Debug)]
@@ -352,11 +364,11 @@ impl Polls {
         counts || !self.enabled
     }
 
-    /// Handles a taken backward jump; returns true if the core is parked.
+    /// Handles a taken backward jump.
     #[inline(never)]
-    pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
+    pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> Visited {
         if !self.enabled {
-            return false;
+            return Visited::GoesOn;
         }
         let recent = self.recent();
         let armed = self.is_armed(recent);
@@ -365,7 +377,7 @@ impl Polls {
             head.visits += 1;
             if !armed && head.visits < head.next_examination {
                 head.effects = self.effects;
-                return false;
+                return Visited::GoesOn;
             }
             return self.examine(bus, visit);
         }
@@ -392,13 +404,13 @@ impl Polls {
         head.visits += 1;
         if !armed && head.visits < head.next_examination {
             head.effects = self.effects;
-            return false;
+            return Visited::GoesOn;
         }
         self.examine(bus, visit)
     }
 
     #[inline(never)]
-    fn examine<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> bool {
+    fn examine<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> Visited {
         let effects = self.effects;
         let index = self.recent();
         let armed = self.is_armed(index);
@@ -422,18 +434,45 @@ impl Polls {
             let last_load = (!stores).then(|| iteration.last_access.saturating_sub(start.wrapping_sub(period)));
             *sleep = PollLoop { head_pc, start, period, insns_per_iteration: insns, last_load, watched };
             self.asleep = true;
-            return true;
+            return Visited::Parked;
         }
         let arm = clean && !armed || head.trust > 0;
         head.trust = head.trust.saturating_sub(1);
         head.back_off(if armed && !clean { MAX_BUSY_BACKOFF } else { MAX_BACKOFF });
-        if arm {
-            let iteration = &mut self.records.iterations[index];
-            iteration.snapshot.take(visit, bus);
-            iteration.watched.clear();
-        }
         self.arm(index, arm);
-        false
+        if arm { Visited::Armed } else { Visited::GoesOn }
+    }
+
+    /// Records the state at the last visit, at which its head was armed.
+    #[inline(never)]
+    pub(crate) fn take_snapshot<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) {
+        let iteration = &mut self.records.iterations[self.recent()];
+        iteration.snapshot.take(visit, bus);
+        iteration.watched.clear();
+    }
+
+    /// After [`Visited::Armed`]: the core is parked at the end of an iteration that has repeated the
+    /// one before and has loaded only `watch`, at its start. It ends at cycle `end`, with `retired`
+    /// instructions.
+    pub(crate) fn park_at_once(&mut self, watch: Watch, end: Cycle, retired: u64) {
+        let index = self.recent();
+        if self.recording != 1 << index {
+            // Other loops have loaded it, too.
+            self.records.iterations[index].watched.clear();
+            self.record(watch);
+        }
+        self.records.iterations[index].watched.clear();
+        let head = &mut self.heads[index];
+        head.visits += 1;
+        let (head_pc, start, period) = (head.pc, end, end - head.at);
+        let insns_per_iteration = retired - head.retired;
+        (head.at, head.retired) = (end, retired);
+        let sleep = &mut self.records.sleep;
+        sleep.watched.clear();
+        sleep.watched.push(watch);
+        let watched = std::mem::take(&mut sleep.watched);
+        *sleep = PollLoop { head_pc, start, period, insns_per_iteration, last_load: Some(0), watched };
+        self.asleep = true;
     }
 
     /// Unparks the core.

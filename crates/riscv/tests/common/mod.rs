@@ -44,6 +44,8 @@ pub(crate) struct Toy {
     pub mail: Option<u32>,
     /// What [`REGISTER`] reads as.
     pub register: u32,
+    /// That is known without a load.
+    pub steady: bool,
     /// Words are stored to local RAM in rows.
     pub rows: bool,
     /// Every L1 load that misses the L0 first asks for a sync.
@@ -67,6 +69,7 @@ impl Toy {
             pushed: Vec::new(),
             mail: None,
             register: 0,
+            steady: true,
             rows: false,
             sync_loads: false,
             synced: false,
@@ -287,6 +290,10 @@ impl Bus for Toy {
     #[inline(always)]
     fn take_code_changed(&mut self) -> bool {
         std::mem::take(&mut self.code_changed)
+    }
+
+    fn steady_word(&mut self, _at: Cycle, addr: u32) -> Option<(u32, u32)> {
+        (self.steady && addr == REGISTER).then_some((self.register, 7))
     }
 
     fn cache_token(&self) -> [u32; 4] {

@@ -623,6 +623,19 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         self.ports.own.l0.configure(csr);
     }
 
+    #[inline]
+    fn steady_word(&mut self, at: Cycle, addr: u32) -> Option<(u32, u32)> {
+        let (noc, offset) = niu_register(addr)?;
+        let quick = !PROBED && at < self.horizon && !self.shared.fabric.log.on;
+        if !quick || self.shared.fabric.is_leaving(noc) {
+            return None;
+        }
+        if at >= self.due {
+            self.settle();
+        }
+        Some((self.shared.nius[noc].read_word(offset)?, timing::LOAD_TILE_REG))
+    }
+
     fn cache_token(&self) -> [u32; 4] {
         self.ports.own.l0.tags()
     }
