@@ -515,8 +515,7 @@ impl Chip {
                     tile.settle_lines(events);
                 }
             }
-            hub.take(events);
-            hub.hand_over(now);
+            hub.hand_over(events, now);
         }
     }
 
@@ -533,8 +532,7 @@ impl Chip {
                 until = until.min(tile.settle_lines_before(now.saturating_sub(LINE_CYCLES), events));
             }
         }
-        hub.take(events);
-        hub.hand_over(until);
+        hub.hand_over(events, until);
     }
 
     /// Simulates one window.

@@ -319,9 +319,9 @@ impl Event {
     /// has an agent of its own: the packet is recorded first, where it is routed.
     #[inline]
     pub(crate) const fn rank(&self) -> u32 {
-        let agent = match (&self.what, self.agent) {
-            (What::Holds { .. }, Agent::Niu(_)) => 0,
-            (_, agent) => agent.rank() + 1,
+        let agent = match self.agent {
+            Agent::Niu(_) if matches!(self.what, What::Holds { .. }) => 0,
+            agent => agent.rank() + 1,
         };
         self.spot.rank() << 4 | agent
     }

@@ -28,7 +28,8 @@ const TAKEN: Event = Event { at: 0, spot: Spot::Inert, agent: Agent::Niu(0), pc:
 pub(crate) struct Hub {
     observers: Vec<Box<dyn Observer>>,
     wants: Wants,
-    /// Each agent's in its own order. The order of nodes depends on threads until it is sorted.
+    /// While they are handed over, otherwise empty: each agent's in its own order. The order of
+    /// nodes depends on threads until it is sorted.
     pending: Vec<Event>,
     /// When there are more, they are handed over.
     limit: usize,
@@ -79,13 +80,12 @@ impl Hub {
         if self.gathers { BATCH_OF_LINES } else { BATCH }
     }
 
-    /// What is not yet handed over, for observers that want the same.
+    /// For observers that want the same.
     pub(crate) fn twin(&self, observers: Vec<Box<dyn Observer>>) -> Self {
         let judged = observers.iter().any(|observer| observer.judges());
         let knows = observers.iter().position(|observer| observer.wants().has(Wants::ACCESSES));
-        let (pending, limit, nodes) = (self.pending.clone(), self.limit, self.nodes.clone());
-        let gathers = self.gathers;
-        Self { observers, wants: self.wants, judged, gathers, pending, limit, knows, nodes, ..Self::default() }
+        let (limit, nodes, gathers) = (self.limit, self.nodes.clone(), self.gathers);
+        Self { observers, wants: self.wants, judged, gathers, limit, knows, nodes, ..Self::default() }
     }
 
     /// What any of the observers wants.
@@ -148,19 +148,11 @@ impl Hub {
         self.observers.iter().flat_map(|observer| observer.loads()).collect()
     }
 
-    /// Takes events of nodes.
-    pub(crate) fn take(&mut self, events: &mut Vec<Event>) {
-        match self.pending.is_empty() {
-            true => std::mem::swap(&mut self.pending, events),
-            false => self.pending.append(events),
-        }
-    }
-
-    /// Whether events are to be handed over at the end of this window, with so many that have not
-    /// been taken: there are many, or an observer may end the run.
+    /// Whether events are to be handed over at the end of this window, when there are so many:
+    /// they are many, or an observer may end the run.
     #[inline]
-    pub(crate) fn is_due(&self, more: usize) -> bool {
-        self.judged || self.pending.len() + more > self.limit
+    pub(crate) fn is_due(&self, count: usize) -> bool {
+        self.judged || count > self.limit
     }
 
     /// Whether something is known that the tiles have not been told.
@@ -185,8 +177,10 @@ impl Hub {
         self.observers.iter_mut().for_each(|observer| observer.note(at, note));
     }
 
-    /// Hands over all events before cycle `now`. Tiles have told all that they have recorded.
-    pub(crate) fn hand_over(&mut self, now: Cycle) {
+    /// Hands over all of these events that are before cycle `now`, and leaves the others. Tiles
+    /// have told all that they have recorded.
+    pub(crate) fn hand_over(&mut self, events: &mut Vec<Event>, now: Cycle) {
+        std::mem::swap(&mut self.pending, events);
         self.sort();
         let Self { pending, order, observers, .. } = self;
         let ready = order.partition_point(|&place| pending[place as usize].at < now);
@@ -200,12 +194,10 @@ impl Hub {
         // What lies ahead of the clock stays, as it came: there is little of it.
         let ahead = &mut self.order[ready..];
         ahead.sort_unstable();
-        let stays: Vec<Event> =
-            ahead.iter().map(|&place| std::mem::replace(&mut self.pending[place as usize], TAKEN)).collect();
+        events.extend(ahead.iter().map(|&place| std::mem::replace(&mut self.pending[place as usize], TAKEN)));
         self.pending.clear();
-        self.pending.extend(stays);
         // It is not sorted again and again.
-        self.limit = self.batch() + 2 * self.pending.len();
+        self.limit = self.batch() + 2 * events.len();
     }
 
     /// Finds the order of the events that are pending. They stay where they are: they are large.
@@ -217,8 +209,8 @@ impl Hub {
         let span = last.saturating_sub(first);
         // More than 2^32 events fit into no memory.
         let places = 0..u32::try_from(pending.len()).unwrap_or(u32::MAX);
-        // About as many counts as events.
-        let together = (span / (2 * pending.len() as Cycle).max(1)).checked_ilog2().map_or(0, |bits| bits + 1);
+        // About half as many counts as events.
+        let together = (span / (pending.len() as Cycle).max(1)).checked_ilog2().map_or(0, |bits| bits + 1);
         if together > MOST_TOGETHER {
             order.extend(places);
             // Stable, as what follows: the events of an agent keep their order.
@@ -262,7 +254,7 @@ fn node_of(nodes: &[Option<usize>], tile: NocXy) -> Option<usize> {
 
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hub").field("observers", &self.observers.len()).field("pending", &self.pending.len()).finish()
+        f.debug_struct("Hub").field("observers", &self.observers.len()).finish()
     }
 }
 
