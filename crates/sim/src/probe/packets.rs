@@ -80,6 +80,8 @@ impl Packets {
             Body::Refused { .. } => (PacketKind::Refusal, touched),
         };
         let way = match &packet.to {
+            // Only of use to who sees all packets that leave.
+            _ if !self.leave => None,
             Dest::Unicast(to) => Some(Way::new((packet.from.x, packet.from.y), (to.x, to.y))),
             Dest::Copy(_) | Dest::Multicast(_) | Dest::MulticastY(_) => None,
         };

@@ -100,7 +100,8 @@ pub struct PacketEvent {
     pub len: u32,
     /// Cycles for which it holds each link: its flits.
     pub flits: u32,
-    /// Its way; none for a multicast, whose way is a tree, where it leaves.
+    /// Its way, if somebody wants [`Wants::NOC`](super::Wants::NOC); none for a multicast, whose
+    /// way is a tree, where it leaves.
     pub way: Option<Way>,
 }
 
