@@ -27,7 +27,7 @@
 
 use super::copies::{LINE, LINES, Line, slot};
 use super::local::Local;
-use super::pages::{Boundaries, PAGE, WORD, WORD_PAGES, add, has};
+use super::pages::{Boundaries, PAGE, SOME_WORD_PAGES, WORD, WORD_PAGES, add, has};
 use super::recorder::Loaded;
 use super::{Unjudged, What};
 use crate::Cycle;
@@ -374,6 +374,8 @@ impl Filter {
         self.boundaries = boundaries;
         self.passed = at;
         self.forget_words();
+        // Now, and not while programs run.
+        self.words.reserve(SOME_WORD_PAGES);
     }
 
     /// From now on this is not judged; on a tile that is `overlooked` no code is.

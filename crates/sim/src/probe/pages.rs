@@ -10,6 +10,8 @@ pub(super) const PAGE: u32 = 64;
 /// Bytes of a word, and pages of words in L1.
 pub(super) const WORD: u32 = 4;
 pub(super) const WORD_PAGES: usize = (L1_SIZE / WORD / PAGE) as usize;
+/// As many as mostly have some: the lowest 128 KiB, below the space of buffers.
+pub(super) const SOME_WORD_PAGES: usize = 512;
 
 /// Whether the bit of a granule is set, of those of all pages as far as there are any.
 #[inline(always)]
