@@ -294,6 +294,10 @@ fn readable(launch: &LaunchNote, core: Processor, number: usize) -> (Range<u32>,
 fn past_arguments(tile: &mut Tile, core: Processor, actor: Actor, span: Span, launch: &LaunchNote) -> Option<String> {
     let arguments = arguments_of(launch, core);
     let (own, others) = readable(launch, core, tile.number);
+    // Most loads: nothing of what follows is about them.
+    if own.contains(&span.addr) {
+        return None;
+    }
     let given = (own.end - own.start) / 4;
     // What is reached from the first argument is one, whatever else lies there.
     let insn = tile.cores[core.index()].instruction(actor.code?.pc);
@@ -308,7 +312,7 @@ fn past_arguments(tile: &mut Tile, core: Processor, actor: Actor, span: Span, la
     if by_name(arguments.unique, given) && given > 0 {
         return words();
     }
-    if own.contains(&span.addr) || others.iter().any(|range| range.contains(&span.addr)) {
+    if others.iter().any(|range| range.contains(&span.addr)) {
         return None;
     }
     let common = &others[0];
