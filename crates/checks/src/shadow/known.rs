@@ -177,6 +177,11 @@ pub(crate) struct ToldWords {
 }
 
 impl ToldWords {
+    /// With room for the words of so many bytes.
+    pub(crate) fn of_bytes(bytes: u32) -> Self {
+        Self { words: vec![0; bytes.div_ceil(WORD_PAGE) as usize], seen: 0 }
+    }
+
     /// Whether the word at `addr`, which is loaded, has to be told of.
     #[inline]
     fn is_due(&mut self, memory: &Written, addr: u32) -> bool {

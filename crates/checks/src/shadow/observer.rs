@@ -438,7 +438,10 @@ impl Observer for CheckObserver {
 
     fn note(&mut self, _at: Cycle, note: &Note) {
         match note {
-            Note::Firmware(firmware) => self.firmware = Some(Arc::clone(firmware)),
+            Note::Firmware(firmware) => {
+                self.tiles.set_below_buffers(firmware.map.data.get());
+                self.firmware = Some(Arc::clone(firmware));
+            }
             Note::Queue(queue) => {
                 self.tiles.get(queue.tile).is_queue = true;
             }

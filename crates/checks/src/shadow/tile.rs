@@ -156,17 +156,18 @@ pub(crate) struct Tile {
 }
 
 impl Tile {
-    pub(crate) fn new(xy: NocXy) -> Self {
+    pub(crate) fn new(xy: NocXy, below_buffers: u32) -> Self {
         Self {
             xy,
-            // All of its table, which is made when the chip boots.
-            l1: Written::of_bytes(L1_SIZE),
+            // All of its table, and pages for what launches write: tiles are made when the chip
+            // boots.
+            l1: Written::of_bytes(L1_SIZE, below_buffers),
             cores: std::array::from_fn(|_| CoreState::new()),
             used: 0,
             asked: 0,
             caches: Caches::default(),
-            pending: VecDeque::new(),
-            told_words: ToldWords::default(),
+            pending: VecDeque::with_capacity(1),
+            told_words: ToldWords::of_bytes(below_buffers),
             told_loads: ToldPages::default(),
             launch: None,
             number: 0,
@@ -279,21 +280,30 @@ fn role_of(launch: &LaunchNote, xy: NocXy) -> Option<usize> {
 
 /// All tiles, by their coordinates, which have six bits each.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tiles(Vec<Option<Box<Tile>>>);
+pub(crate) struct Tiles {
+    all: Vec<Option<Box<Tile>>>,
+    /// Where buffers begin in L1, as far as it is known.
+    below_buffers: u32,
+}
 
 impl Tiles {
+    /// From now on tiles are made for a map in which buffers lie behind these bytes of L1.
+    pub(super) fn set_below_buffers(&mut self, bytes: u32) {
+        self.below_buffers = bytes.min(L1_SIZE);
+    }
     #[inline]
     fn slot(&mut self, xy: NocXy) -> &mut Option<Box<Tile>> {
         let at = usize::from(xy.y) << 6 | usize::from(xy.x);
-        if at >= self.0.len() {
-            self.0.resize_with(at + 1, || None);
+        if at >= self.all.len() {
+            self.all.resize_with(at + 1, || None);
         }
-        &mut self.0[at]
+        &mut self.all[at]
     }
     /// Takes a tile out, so that others can be looked at meanwhile.
     #[inline]
     pub(crate) fn take(&mut self, xy: NocXy) -> Box<Tile> {
-        self.slot(xy).take().unwrap_or_else(|| Box::new(Tile::new(xy)))
+        let below_buffers = self.below_buffers;
+        self.slot(xy).take().unwrap_or_else(|| Box::new(Tile::new(xy, below_buffers)))
     }
     /// Puts it back.
     #[inline]
@@ -302,9 +312,10 @@ impl Tiles {
         *self.slot(xy) = Some(tile);
     }
     pub(crate) fn get(&mut self, xy: NocXy) -> &mut Tile {
-        self.slot(xy).get_or_insert_with(|| Box::new(Tile::new(xy)))
+        let below_buffers = self.below_buffers;
+        self.slot(xy).get_or_insert_with(|| Box::new(Tile::new(xy, below_buffers)))
     }
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Tile> {
-        self.0.iter().filter_map(|tile| tile.as_deref())
+        self.all.iter().filter_map(|tile| tile.as_deref())
     }
 }

@@ -11,6 +11,11 @@ pub(super) const PAGE: u64 = WORD * WORDS as u64;
 
 type Page = Box<[u64; WORDS]>;
 
+/// Nothing of it is written.
+fn new_page() -> Page {
+    Box::new([0; WORDS])
+}
+
 /// The written bytes of a small memory, by offset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Written {
@@ -18,9 +23,12 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Of a memory of so many bytes.
-    pub(crate) fn of_bytes(bytes: u32) -> Self {
-        Self { pages: vec![None; u64::from(bytes).div_ceil(PAGE) as usize] }
+    /// Of a memory of so many bytes. The pages of the first `used` of them are made at once, while
+    /// nothing runs.
+    pub(crate) fn of_bytes(bytes: u32, used: u32) -> Self {
+        let mut pages = vec![None; u64::from(bytes).div_ceil(PAGE) as usize];
+        pages.iter_mut().take(u64::from(used).div_ceil(PAGE) as usize).for_each(|page| *page = Some(new_page()));
+        Self { pages }
     }
 }
 
@@ -45,9 +53,16 @@ pub(crate) trait Shadow {
             let page = self.page_mut(at / PAGE);
             let page_end = end.min((at / PAGE + 1) * PAGE);
             while at < page_end {
+                let number = (at % PAGE / WORD) as usize;
+                let whole = ((page_end - at) / WORD) as usize;
+                if at % WORD == 0 && whole > 0 {
+                    page[number..number + whole].fill(if written { u64::MAX } else { 0 });
+                    at += whole as u64 * WORD;
+                    continue;
+                }
                 let stop = page_end.min((at / WORD + 1) * WORD);
                 let bits = ones(stop - at) << (at % WORD);
-                let word = &mut page[(at % PAGE / WORD) as usize];
+                let word = &mut page[number];
                 if written {
                     *word |= bits
                 } else {
@@ -75,10 +90,39 @@ pub(crate) trait Shadow {
         page[(addr % PAGE / WORD) as usize] & ones(len) << (addr % WORD) != 0
     }
 
-    /// The first run of at least `least` bytes within the `len` at `addr` of which none was
-    /// written: its first byte and its length.
+    /// Whether all of the bytes from `at` to `end` were written.
+    fn all(&self, mut at: u64, end: u64) -> bool {
+        while at < end {
+            let Some(page) = self.page(at / PAGE) else { return false };
+            let stop = end.min((at / PAGE + 1) * PAGE);
+            let words = (at % PAGE / WORD) as usize..((stop - 1) % PAGE / WORD) as usize + 1;
+            let Some(words) = page.get(words) else { return false };
+            // Of the first and the last word some bytes may lie outside.
+            let (before, behind) = (ones(at % WORD), !ones((stop - 1) % WORD + 1));
+            let is_whole = match words {
+                [] => true,
+                [word] => word | before | behind == u64::MAX,
+                [first, within @ .., last] => {
+                    let within = within.iter().fold(u64::MAX, |all, word| all & word);
+                    (first | before) & within & (last | behind) == u64::MAX
+                }
+            };
+            if !is_whole {
+                return false;
+            }
+            at = stop;
+        }
+        true
+    }
+
+    /// The first run of at least `least` bytes, which are some, within the `len` at `addr` of which
+    /// none was written: its first byte and its length.
     fn gap(&self, addr: u64, len: u64, least: u64) -> Option<(u64, u64)> {
         let (mut at, end) = (addr, addr.saturating_add(len));
+        // Mostly all was.
+        if self.all(at, end) {
+            return None;
+        }
         let mut gap = (at, 0);
         let mut page = (u64::MAX, None);
         while at < end {
@@ -141,7 +185,7 @@ impl Shadow for Written {
         if number >= self.pages.len() {
             self.pages.resize(number + 1, None);
         }
-        self.pages[number].get_or_insert_with(|| Box::new([0; WORDS]))
+        self.pages[number].get_or_insert_with(new_page)
     }
 }
 
@@ -152,7 +196,7 @@ impl Shadow for Sparse {
     }
     #[inline]
     fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS] {
-        self.pages.entry(number).or_insert_with(|| Box::new([0; WORDS]))
+        self.pages.entry(number).or_insert_with(new_page)
     }
 }
 
@@ -192,6 +236,40 @@ mod tests {
                 assert_eq!(bits(&at_once), bits(&one_by_one), "round {round}");
             }
         }
+    }
+
+    /// As a table by bytes has it, for spans of all lengths that begin anywhere, or with a word.
+    #[test]
+    fn spans_are_those_of_a_table_by_bytes() {
+        const BYTES: u64 = 3 * PAGE;
+        let mut random = SplitMix64::new(13);
+        let (mut memory, mut table) = (Written::of_bytes(BYTES as u32, PAGE as u32), [false; BYTES as usize]);
+        let (mut whole, mut with_gap) = (0, 0);
+        for _ in 0..5000 {
+            let mut below = |end: u64| random.bits() % end;
+            let at = if below(2) == 0 { below(BYTES) } else { below(BYTES / WORD) * WORD };
+            let most = [8, 200, PAGE, 2 * PAGE][below(4) as usize];
+            let len = (1 + below(most)).min(BYTES - at);
+            let span = at as usize..(at + len) as usize;
+            if below(3) == 0 {
+                let is_written = below(8) != 0;
+                memory.mark(at, len, is_written);
+                table[span.clone()].fill(is_written);
+            }
+            let least = 1 + below(len.min(64));
+            let mut run = (at, 0);
+            let found = span.clone().find_map(|byte| {
+                let gap = run;
+                run = if table[byte] { (byte as u64 + 1, 0) } else { (gap.0, gap.1 + 1) };
+                (table[byte] && gap.1 >= least).then_some(gap)
+            });
+            let expected = found.or(Some(run).filter(|(_, gap)| *gap >= least));
+            assert_eq!(memory.gap(at, len, least), expected, "{len} bytes at {at}");
+            assert_eq!(memory.all(at, at + len), table[span].iter().all(|is_written| *is_written));
+            whole += u32::from(memory.all(at, at + len));
+            with_gap += u32::from(expected.is_some());
+        }
+        assert!(whole > 500 && with_gap > 500, "{whole} spans are whole, {with_gap} have gaps");
     }
 
     #[test]
