@@ -119,8 +119,6 @@ pub enum NotQuick {
     Sync,
     /// [`Bus::ttinsn`], or the store to [`crate::INSTRN_BUF_BASE`], would return [`Refuse::Block`].
     Full,
-    /// Of a store: the core has to call [`Bus::store_row`].
-    Row,
 }
 
 /// Stores of words that stand in a row, with constants that are put into registers in between: how
@@ -304,9 +302,9 @@ pub trait Bus {
     }
 
     /// Carries out stores from the first one of `row` on, for which [`Bus::quick_store`] returned
-    /// [`NotQuick::Row`]: as many as are as quick. None: the core calls [`Bus::store`] for the first
-    /// one. True when the last of them has an effect across which the core must not sleep; the
-    /// others are like quick stores.
+    /// [`NotQuick::Ask`]: as many as are as quick in a row. None: the core calls [`Bus::store`] for
+    /// the first one. True when the last of them has an effect across which the core must not
+    /// sleep; the others are like quick stores.
     fn store_row(&mut self, row: &mut StoreRow<'_>) -> bool {
         let _ = row;
         false

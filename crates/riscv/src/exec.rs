@@ -28,8 +28,6 @@ enum Pause {
     Sync,
     /// This push waits for room.
     Full,
-    /// This store and those that follow it go to the bus together.
-    Row,
     /// This instruction is executed outside the loop.
     Rare,
     /// A backward jump leads to a loop head that has to be examined.
@@ -161,7 +159,6 @@ impl Core {
                                 Err(NotQuick::Ask) => rare!(),
                                 Err(NotQuick::Sync) => break Pause::Sync,
                                 Err(NotQuick::Full) => break Pause::Full,
-                                Err(NotQuick::Row) => break Pause::Row,
                             }
                         };
                     }
@@ -355,25 +352,6 @@ impl Core {
                     now += timing::ISSUE;
                 };
                 (retired, pc) = (count.wrapping_add(index as u64), here!());
-                let pause = match pause {
-                    Pause::Row => {
-                        let insns = page.insns.get(index..).unwrap_or_default();
-                        let (regs, score) = (&mut self.regs, &self.score);
-                        let mut row = StoreRow { insns, regs, score, now, limit, done: 0 };
-                        let has_effect = bus.store_row(&mut row);
-                        let StoreRow { done, now: next, .. } = row;
-                        if has_effect {
-                            self.polls.note_effect();
-                        }
-                        if done > 0 {
-                            index += done;
-                            now = next;
-                            continue;
-                        }
-                        Pause::Rare
-                    }
-                    pause => pause,
-                };
                 match pause {
                     Pause::Page => continue 'page,
                     Pause::Sync => {
@@ -384,8 +362,15 @@ impl Core {
                         (self.now, self.retired, self.pc) = (now, retired, pc);
                         return Stop::Blocked { addr: INSTRN_BUF_BASE };
                     }
-                    Pause::Rare | Pause::Row => {
+                    Pause::Rare => {
                         let insn = page.insns[index % page.insns.len()];
+                        if insn.op == Op::Sw
+                            && let Some((done, next)) = self.store_row(bus, (&page.insns, index), now, limit)
+                        {
+                            index += done;
+                            now = next;
+                            continue;
+                        }
                         match self.rare(bus, &Issue { now, limit, pc }, insn, retired, fault) {
                             Ok((next, then)) => {
                                 index += 1;
@@ -407,27 +392,62 @@ impl Core {
                         }
                     }
                     Pause::Visit => {
-                        let visit = Visit { head_pc: pc, now, retired, regs: &self.regs, score: &self.score };
-                        let parked = match self.polls.visit(bus, &visit) {
-                            Visited::GoesOn => None,
-                            Visited::Parked => Some((now, retired)),
-                            Visited::Armed => {
-                                let head = (pc, page.insns.get(index..).unwrap_or_default());
-                                let parked = self.park_at_once(bus, (now, limit), head, retired, bubbles.predicted);
-                                if parked.is_none() {
-                                    let (regs, score) = (&self.regs, &self.score);
-                                    let visit = Visit { head_pc: pc, now, retired, regs, score };
-                                    self.polls.take_snapshot(bus, &visit);
-                                }
-                                parked
-                            }
-                        };
+                        let place = (pc, &page.insns[..], index);
+                        let parked = self.visit_head(bus, (now, limit), place, retired, bubbles.predicted);
                         if let Some((now, retired)) = parked {
                             (self.now, self.retired, self.pc) = (now, retired, pc);
                             return Stop::Parked;
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// Stores that go to the bus together: how many instructions were executed, and the cycle of the
+    /// next one. `None`: the first store is not one of these.
+    #[inline(never)]
+    fn store_row<B: Bus>(
+        &mut self,
+        bus: &mut B,
+        (insns, index): (&[Insn], usize),
+        now: Cycle,
+        limit: Cycle,
+    ) -> Option<(usize, Cycle)> {
+        let insns = insns.get(index..).unwrap_or_default();
+        let (regs, score) = (&mut self.regs, &self.score);
+        let mut row = StoreRow { insns, regs, score, now, limit, done: 0 };
+        let has_effect = bus.store_row(&mut row);
+        let StoreRow { done, now, .. } = row;
+        if has_effect {
+            self.polls.note_effect();
+        }
+        (done > 0).then_some((done, now))
+    }
+
+    /// Examines the loop head to which a backward jump leads, with the instructions from there on;
+    /// the cycle and the count of instructions if the core is parked.
+    #[inline(never)]
+    fn visit_head<B: Bus>(
+        &mut self,
+        bus: &mut B,
+        (now, limit): (Cycle, Cycle),
+        (head_pc, insns, index): (u32, &[Insn], usize),
+        retired: u64,
+        predicted: Cycle,
+    ) -> Option<(Cycle, u64)> {
+        let (regs, score) = (&self.regs, &self.score);
+        match self.polls.visit(bus, &Visit { head_pc, now, retired, regs, score }) {
+            Visited::GoesOn => None,
+            Visited::Parked => Some((now, retired)),
+            Visited::Armed => {
+                let head = (head_pc, insns.get(index..).unwrap_or_default());
+                let parked = self.park_at_once(bus, (now, limit), head, retired, predicted);
+                if parked.is_none() {
+                    let (regs, score) = (&self.regs, &self.score);
+                    self.polls.take_snapshot(bus, &Visit { head_pc, now, retired, regs, score });
+                }
+                parked
             }
         }
     }

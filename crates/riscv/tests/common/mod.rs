@@ -246,7 +246,7 @@ impl Bus for Toy {
     #[inline(always)]
     fn quick_store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
         if self.rows && width == Width::Word && addr.wrapping_sub(LOCAL_BASE) < LOCAL_BYTES {
-            return Err(NotQuick::Row);
+            return Err(NotQuick::Ask);
         }
         let in_l1 = addr < L1_BYTES;
         let code = in_l1 && self.pages[(addr / CODE_PAGE_BYTES) as usize].is_some();
@@ -257,7 +257,8 @@ impl Bus for Toy {
     }
 
     fn store_row(&mut self, row: &mut StoreRow<'_>) -> bool {
-        while let Some(store) = row.peek()
+        while self.rows
+            && let Some(store) = row.peek()
             && store.addr.wrapping_sub(LOCAL_BASE) < LOCAL_BYTES
         {
             write(&mut self.local, store.addr - LOCAL_BASE, Width::Word, store.value);

@@ -77,6 +77,9 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     /// Stores to fields of NIUs that stand in a row, and starts the request at its end.
     #[inline(never)]
     fn store_niu_row(&mut self, row: &mut StoreRow<'_>) -> bool {
+        if PROBED || self.shared.fabric.log.on {
+            return false;
+        }
         row.limit_to(self.horizon.min(self.due));
         if let Some(first) = row.peek()
             && let Some((noc, offset)) = niu_register(first.addr)
@@ -327,8 +330,9 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             }
             let plain = width == Width::Word && !self.shared.fabric.log.on;
             if plain && at < self.due && niu_register(addr).is_some() {
+                // With what follows it, as a row.
                 if !PROBED {
-                    return Err(NotQuick::Row);
+                    return Err(NotQuick::Ask);
                 }
                 if self.shared.niu_field(addr, value) {
                     return Ok(Store { hold: 0, effect: Effect::Visible });

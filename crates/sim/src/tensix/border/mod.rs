@@ -325,7 +325,7 @@ impl Tensix {
                 return Ok(true);
             }
             Err(NotQuick::Full) => return Ok(false),
-            Err(NotQuick::Ask | NotQuick::Sync | NotQuick::Row) => {}
+            Err(NotQuick::Ask | NotQuick::Sync) => {}
         }
         // What is not for the FIFO: a declaration, or no instruction at all.
         let insn = instruction(by, thread, word, at)?;
