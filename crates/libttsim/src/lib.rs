@@ -5,8 +5,8 @@
 //! process has one card; calls of several threads wait for each other, and one from a call-back is
 //! refused. Where that interface ends the process, this library does not: what the host asks
 //! wrongly, and what a program on the chip does wrongly, is told on standard error and answered
-//! with ones, as a PCI bus answers for a device that is gone ([`tilework_pci_device`]). Only a host that polls
-//! a stopped chip on and on is ended. The environment variables that count:
+//! with ones, as a PCI bus answers for a device that is gone ([`tilework_pci_device`]). Only a host
+//! that polls a stopped chip on and on is ended. The environment variables that count:
 //!
 //! - `TILEWORK_ON_FAULT=abort` ends the process at the first fault or wrong access, `ones` never;
 //! - `TILEWORK_BOARD=p100|p150|p300` chooses the card, instead of the one that the file was made
@@ -40,8 +40,8 @@ pub type DmaRead = unsafe extern "C" fn(u64, *mut c_void, u32);
 /// Writes host memory for the device: bus address, source, bytes.
 pub type DmaWrite = unsafe extern "C" fn(u64, *const c_void, u32);
 
-/// Not the caller's allocator: it asks the system for large pages. The state of 140 tiles takes more
-/// small ones than the host's TLB holds (docs/benchmarks.md). Miri cannot call it.
+/// Not the caller's allocator: it asks the system for large pages. The state of 140 tiles takes
+/// more small ones than the host's TLB holds (docs/benchmarks.md). Miri cannot call it.
 #[cfg(not(miri))]
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;

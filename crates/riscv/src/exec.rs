@@ -404,8 +404,8 @@ impl Core {
         }
     }
 
-    /// Stores that go to the bus together: how many instructions were executed, and the cycle of the
-    /// next one. `None`: the first store is not one of these.
+    /// Stores that go to the bus together: how many instructions were executed, and the cycle of
+    /// the next one. `None`: the first store is not one of these.
     #[inline(never)]
     fn store_row<B: Bus>(
         &mut self,

@@ -451,9 +451,9 @@ impl Polls {
         iteration.watched.clear();
     }
 
-    /// After [`Visited::Armed`]: the core is parked at the end of an iteration that has repeated the
-    /// one before and has loaded only `watch`, at its start. It ends at cycle `end`, with `retired`
-    /// instructions.
+    /// After [`Visited::Armed`]: the core is parked at the end of an iteration that has repeated
+    /// the one before and has loaded only `watch`, at its start. It ends at cycle `end`, with
+    /// `retired` instructions.
     pub(crate) fn park_at_once(&mut self, watch: Watch, end: Cycle, retired: u64) {
         let index = self.recent();
         if self.recording != 1 << index {

@@ -1,5 +1,5 @@
-//! Stores in a row are as stores one by one: the same registers, memory, cycles and counts, wherever
-//! a run ends.
+//! Stores in a row are as stores one by one: the same registers, memory, cycles and counts,
+//! wherever a run ends.
 
 mod common;
 

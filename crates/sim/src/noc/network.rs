@@ -126,8 +126,8 @@ impl Network {
         self.stats
     }
 
-    /// As [`Network::carry`], of a packet to one NIU: its arrival and the receiving node. `None`, and
-    /// nothing is done, for other packets, and if packets are late.
+    /// As [`Network::carry`], of a packet to one NIU: its arrival and the receiving node. `None`,
+    /// and nothing is done, for other packets, and if packets are late.
     #[inline]
     pub(crate) fn carry_one(&mut self, at: Cycle, packet: &Packet) -> Option<(Cycle, NodeId, NocStats)> {
         let (&(Dest::Unicast(to) | Dest::Copy(to)), None) = (&packet.to, &self.late) else { return None };

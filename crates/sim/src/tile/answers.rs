@@ -1,8 +1,8 @@
-//! Answers to reads, as most of them arrive: nobody observes, nobody watches the lines that the data
-//! go to, and at most one core sleeps, which polls the counter of such answers.
+//! Answers to reads, as most of them arrive: nobody observes, nobody watches the lines that the
+//! data go to, and at most one core sleeps, which polls the counter of such answers.
 //!
-//! What happens is what happens to any packet ([`Tile::advance`]), without the questions that others
-//! need.
+//! What happens is what happens to any packet ([`Tile::advance`]), without the questions that
+//! others need.
 
 use super::events::Event;
 use super::{Activity, Tile, wake};
@@ -11,9 +11,10 @@ use crate::noc::Body;
 use tilework_riscv::Cycle;
 
 impl Tile {
-    /// Applies the first event, of cycle `at`, if it is an answer to a read whose data nobody watches
-    /// and that nobody is waiting for but a core that polls the counter of such answers: what
-    /// [`Tile::apply`] does after [`Tile::wake_for_event`]. True also when that core has to run first.
+    /// Applies the first event, of cycle `at`, if it is an answer to a read whose data nobody
+    /// watches and that nobody is waiting for but a core that polls the counter of such answers:
+    /// what [`Tile::apply`] does after [`Tile::wake_for_event`]. True also when that core has to
+    /// run first.
     #[inline]
     pub(super) fn takes_answer(&mut self, at: Cycle) -> bool {
         let Some(Event::Packet(packet)) = self.queue.peek() else { return false };

@@ -200,8 +200,8 @@ impl Fabric {
         }
     }
 
-    /// As [`Fabric::l1_write`], at cycle `at`, by the NIU of NoC `noc`, which may change the source of a write
-    /// that leaves.
+    /// As [`Fabric::l1_write`], at cycle `at`, by the NIU of NoC `noc`, which may change the source
+    /// of a write that leaves.
     pub(super) fn l1_write_by_niu(&mut self, at: Cycle, noc: u8, addr: u32, data: &[u8]) {
         if let Some(recorder) = &mut self.recorder {
             recorder.written(at, Agent::Niu(noc), addr..addr + data.len() as u32);
