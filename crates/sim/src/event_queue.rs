@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use tilework_riscv::Cycle;
 
-use crate::NEVER;
+use crate::{NEVER, in_order};
 
 /// Events in the order of (cycle, arrivals first, order of insertion).
 ///
@@ -68,12 +68,7 @@ impl<T> Line<T> {
     }
     #[inline]
     fn add(&mut self, at: Cycle, event: T) {
-        if self.events.back().is_none_or(|&(last, _)| last <= at) {
-            self.events.push_back((at, event));
-        } else {
-            let behind = self.events.partition_point(|&(other, _)| other <= at);
-            self.events.insert(behind, (at, event));
-        }
+        in_order::insert(&mut self.events, (at, event), |&(at, _)| at);
         self.next = self.next.min(at);
     }
     #[inline]

@@ -25,6 +25,7 @@ mod dram;
 mod endpoint;
 mod event_queue;
 mod fault;
+mod in_order;
 mod inert;
 mod late;
 mod link;

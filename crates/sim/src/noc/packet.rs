@@ -8,7 +8,7 @@ use super::Data;
 use crate::distance::Distances;
 use crate::probe::{Event, RequestId};
 use crate::timing::LOOKAHEAD;
-use crate::{Fault, NEVER, dram};
+use crate::{Fault, NEVER, dram, in_order};
 
 /// Index of a node of the chip.
 pub(crate) type NodeId = u16;
@@ -177,9 +177,6 @@ pub(crate) struct Touch {
     pub len: u64,
 }
 
-/// A departure that leaves after fewer than so many others is put in its place step by step.
-const SOON: usize = 4;
-
 /// A departing packet. Packets are boxed from here to where they are handled: on the way they pass
 /// through several queues.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -238,32 +235,10 @@ impl Outbox {
     fn add(&mut self, at: Cycle, packet: Box<Packet>) {
         let Place { node, x, y } = packet.from;
         let sender = u32::from(node) << 16 | u32::from(x) << 8 | u32::from(y);
-        let (key, waiting) = ((at, sender), Waiting { at, sender, packet });
         self.earliest = self.earliest.min(at);
         self.own = self.own.min(at);
-        // After its equals: departures of one node and cycle keep their order. Most leave after all
-        // the others, or before them.
-        if self.departures.back().is_none_or(|last| last.key() <= key) {
-            self.departures.push_back(waiting);
-        } else if self.departures.front().is_some_and(|first| key < first.key()) {
-            self.departures.push_front(waiting);
-        } else {
-            // Of the others most leave soon, before nearly all that a busy bank knows ahead.
-            let last_soon = self.departures.get(SOON).or(self.departures.back());
-            if last_soon.is_some_and(|other| other.key() <= key) {
-                let place = self.departures.partition_point(|other| other.key() <= key);
-                self.departures.insert(place, waiting);
-                return;
-            }
-            self.departures.push_front(waiting);
-            let mut place = 0;
-            while let Some(next) = self.departures.get(place + 1)
-                && next.key() <= key
-            {
-                self.departures.swap(place, place + 1);
-                place += 1;
-            }
-        }
+        // Departures of one node and cycle keep their order.
+        in_order::insert(&mut self.departures, Waiting { at, sender, packet }, Waiting::key);
     }
     /// Notes that the host can see something from cycle `at` on: no node runs further than
     /// [`crate::timing::HOST_NOTICE`] past it, so that the host can react in time.
