@@ -13,7 +13,7 @@
 use crate::active::{Active, ActiveNodes, FEW};
 use crate::crew::{Crew, Span, Worked};
 use crate::distance::Distances;
-use crate::noc::{Departure, Network, NocStats, Outbox};
+use crate::noc::{Departure, Network, NocStats, NodeId, Outbox, Packet};
 use crate::node::Outlook;
 use crate::probe::{Event, Packets};
 use crate::{Cycle, Fault, NEVER, Node, timing};
@@ -471,13 +471,7 @@ impl<N: Worked> Scheduler<N> {
             let one = if self.packets.is_none() { self.network.carry_one(at, &departure.packet) } else { None };
             let carried = match one {
                 Some((arrival, node, carried)) => {
-                    let node = usize::from(node);
-                    nodes[node].deliver(arrival, departure.packet);
-                    if stopped != Some(node) {
-                        let outlook = nodes[node].outlook();
-                        self.active.set(node, outlook);
-                        end = end.min(outlook.sends);
-                    }
+                    end = end.min(deliver(&mut self.active, nodes, stopped, (arrival, node, departure.packet)));
                     carried
                 }
                 None => self.route_other(nodes, departure, stopped, &mut end),
@@ -504,16 +498,29 @@ impl<N: Worked> Scheduler<N> {
             packets.leaves(departure.at, &departure.packet, events);
         }
         self.network.carry(departure, |at, node, packet| {
-            let node = usize::from(node);
             if let Some(packets) = packets {
                 packets.arrives(at, &packet, events);
             }
-            nodes[node].deliver(at, packet);
-            if stopped != Some(node) {
-                let outlook = nodes[node].outlook();
-                active.set(node, outlook);
-                *end = (*end).min(outlook.sends);
-            }
+            *end = (*end).min(deliver(active, nodes, stopped, (at, node, packet)));
         })
     }
+}
+
+/// Delivers a packet to a node; returns the first cycle at which that can send, if it has not
+/// stopped.
+#[inline(always)]
+fn deliver<N: Node>(
+    active: &mut ActiveNodes,
+    nodes: &mut [N],
+    stopped: Option<usize>,
+    (at, node, packet): (Cycle, NodeId, Box<Packet>),
+) -> Cycle {
+    let node = usize::from(node);
+    nodes[node].deliver(at, packet);
+    if stopped == Some(node) {
+        return NEVER;
+    }
+    let outlook = nodes[node].outlook();
+    active.set(node, outlook);
+    outlook.sends
 }

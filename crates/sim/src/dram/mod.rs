@@ -209,10 +209,7 @@ impl DramBank {
         if let Some(nius) = &mut self.ports[port].nius {
             nius[noc].count_served(&packet.body);
         }
-        let data = match self.content.memory.share(addr, len as usize) {
-            Some(data) => data,
-            None => noc::copied_data(at, addr, len, &mut self.content).map_err(|fault| fault.sent_by(packet.from))?,
-        };
+        let data = noc::read_data(at, addr, len, &mut self.content).map_err(|fault| fault.sent_by(packet.from))?;
         *packet = noc::read_response(packet.noc, packet.id, here, reply, data);
         self.take_read(at, (port, noc), packet, out);
         Ok(())

@@ -30,5 +30,5 @@ pub(crate) use outgoing::{Outgoing, shows_sent};
 pub(crate) use packet::{Body, Departure, Dest, NodeId, Outbox, Packet, Place, Reply, Touch};
 pub(crate) use payload::{Data, PAGE, Page};
 pub(crate) use refusal::{HostRequest, serve_or_refuse};
-pub(crate) use responder::{copied_data, read_response, serve, write_ack};
+pub(crate) use responder::{read_data, read_response, serve, write_ack};
 pub(crate) use stats::NocStats;

@@ -50,6 +50,7 @@ pub(crate) fn write_ack(noc: u8, id: RequestId, from: Place, reply: Reply) -> Pa
 }
 
 /// Reads `len` bytes straight into a packet's payload.
+#[inline]
 pub(crate) fn read_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
     match mem.share(addr, len as usize) {
         Some(data) => Ok(data),
@@ -58,7 +59,8 @@ pub(crate) fn read_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory +
 }
 
 /// As [`read_data`], of memory that is not shared.
-pub(crate) fn copied_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
+#[inline(never)]
+fn copied_data(at: Cycle, addr: u64, len: u32, mem: &mut (impl Memory + ?Sized)) -> Result<Data, Fault> {
     if let Some(bytes) = mem.span(addr, len as usize) {
         return Ok(Data::from(bytes));
     }
