@@ -8,8 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::core::Scoreboard;
-use crate::{CodePage, CsrFile, Cycle, Insn, Op, timing};
+use crate::{CodePage, CsrFile, Cycle, Insn};
 
 /// Width of an access. The core only issues naturally aligned accesses.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -119,71 +118,6 @@ pub enum NotQuick {
     Sync,
     /// [`Bus::ttinsn`], or the store to [`crate::INSTRN_BUF_BASE`], would return [`Refuse::Block`].
     Full,
-}
-
-/// Stores of words that stand in a row, with constants that are put into registers in between: how
-/// drivers of devices fill their registers.
-#[derive(Debug)]
-pub struct StoreRow<'a> {
-    /// The first store and what follows it.
-    pub(crate) insns: &'a [Insn],
-    pub(crate) regs: &'a mut [u32; 32],
-    pub(crate) score: &'a Scoreboard,
-    /// The cycle at which the next instruction enters EX1 if its operands are ready.
-    pub(crate) now: Cycle,
-    /// None enters at this cycle or later.
-    pub(crate) limit: Cycle,
-    /// Instructions that have been executed.
-    pub(crate) done: usize,
-}
-
-/// A store of a [`StoreRow`].
-#[derive(Clone, Copy, Debug)]
-pub struct RowStore {
-    /// The cycle at which it enters EX1.
-    pub at: Cycle,
-    /// Where to.
-    pub addr: u32,
-    /// The word.
-    pub value: u32,
-}
-
-impl StoreRow<'_> {
-    /// Executes what stands before the next store; returns that, if it enters EX1 in time.
-    #[inline]
-    pub fn peek(&mut self) -> Option<RowStore> {
-        loop {
-            let insn = self.insns.get(self.done)?;
-            let [a, b] = [insn.rs1, insn.rs2].map(|reg| usize::from(reg & 31));
-            let mut at = self.now;
-            if at < self.score.outstanding {
-                at = at.max(self.score.ready[a]).max(self.score.ready[b]);
-            }
-            let sum = self.regs[a].wrapping_add(insn.imm.cast_unsigned());
-            let value = match insn.op {
-                _ if at >= self.limit => return None,
-                Op::Sw => return sum.is_multiple_of(4).then(|| RowStore { at, addr: sum, value: self.regs[b] }),
-                Op::Addi => sum,
-                Op::Lui => insn.imm.cast_unsigned(),
-                _ => return None,
-            };
-            self.regs[usize::from(insn.rd & 31)] = value;
-            self.regs[0] = 0;
-            (self.done, self.now) = (self.done + 1, at + timing::ISSUE);
-        }
-    }
-
-    /// None enters at cycle `limit` or later.
-    #[inline]
-    pub fn limit_to(&mut self, limit: Cycle) {
-        self.limit = self.limit.min(limit);
-    }
-
-    /// `store`, which is [`StoreRow::peek`], was carried out without holding the core.
-    #[inline]
-    pub fn take(&mut self, store: &RowStore) {
-        (self.done, self.now) = (self.done + 1, store.at + timing::ISSUE);
-    }
 }
 
 /// The nine read-modify-write operations of Zaamo.
@@ -299,15 +233,6 @@ pub trait Bus {
     fn quick_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
         let _ = (at, pc, addr, width, value);
         Err(NotQuick::Ask)
-    }
-
-    /// Carries out stores from the first one of `row` on, for which [`Bus::quick_store`] returned
-    /// [`NotQuick::Ask`]: as many as are as quick in a row. None: the core calls [`Bus::store`] for
-    /// the first one. True when the last of them has an effect across which the core must not
-    /// sleep; the others are like quick stores.
-    fn store_row(&mut self, row: &mut StoreRow<'_>) -> bool {
-        let _ = row;
-        false
     }
 
     /// A Zaamo operation on the word at `addr`; returns the old word. Flushes the L0 cache.

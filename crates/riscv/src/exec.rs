@@ -10,12 +10,11 @@
 //! compiler keeps `now` and `pc` in registers. Long or rare instructions leave it and are executed
 //! in `rare.rs`; then it continues.
 
+use crate::loop_head::Visit;
 use crate::pages::Pages;
-use crate::poll::{Visit, Visited};
+use crate::poll::Visited;
 use crate::rare::{INSTRN_BUF_BASE, Issue, Stop, Then};
-use crate::{
-    Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, StoreRow, Width, alu, timing,
-};
+use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, Width, alu, timing};
 
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
@@ -364,13 +363,6 @@ impl Core {
                     }
                     Pause::Rare => {
                         let insn = page.insns[index % page.insns.len()];
-                        if insn.op == Op::Sw
-                            && let Some((done, next)) = self.store_row(bus, (&page.insns, index), now, limit)
-                        {
-                            index += done;
-                            now = next;
-                            continue;
-                        }
                         match self.rare(bus, &Issue { now, limit, pc }, insn, retired, fault) {
                             Ok((next, then)) => {
                                 index += 1;
@@ -402,27 +394,6 @@ impl Core {
                 }
             }
         }
-    }
-
-    /// Stores that go to the bus together: how many instructions were executed, and the cycle of
-    /// the next one. `None`: the first store is not one of these.
-    #[inline(never)]
-    fn store_row<B: Bus>(
-        &mut self,
-        bus: &mut B,
-        (insns, index): (&[Insn], usize),
-        now: Cycle,
-        limit: Cycle,
-    ) -> Option<(usize, Cycle)> {
-        let insns = insns.get(index..).unwrap_or_default();
-        let (regs, score) = (&mut self.regs, &self.score);
-        let mut row = StoreRow { insns, regs, score, now, limit, done: 0 };
-        let has_effect = bus.store_row(&mut row);
-        let StoreRow { done, now, .. } = row;
-        if has_effect {
-            self.polls.note_effect();
-        }
-        (done > 0).then_some((done, now))
     }
 
     /// Examines the loop head to which a backward jump leads, with the instructions from there on;

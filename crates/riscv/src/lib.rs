@@ -26,6 +26,7 @@ mod csr;
 mod decode;
 mod disasm;
 mod exec;
+mod loop_head;
 mod pages;
 mod poll;
 mod rare;
@@ -33,7 +34,7 @@ mod short_poll;
 mod table;
 pub mod timing;
 
-pub use crate::bus::{Access, Amo, Bus, Effect, Load, NotQuick, Refuse, RowStore, Store, StoreRow, Width};
+pub use crate::bus::{Access, Amo, Bus, Effect, Load, NotQuick, Refuse, Store, Width};
 pub use crate::core::{Core, CoreFault, CoreState, Exit, HartKind};
 pub use crate::csr::CsrFile;
 pub use crate::decode::{CODE_PAGE_BYTES, CodePage, Insn, encode};

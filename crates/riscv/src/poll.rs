@@ -14,7 +14,7 @@
 //! is examined at once when it is entered again, and parks at the end of its second iteration: a
 //! core that waits for a sequence of events polls little.
 
-use crate::core::Scoreboard;
+use crate::loop_head::{Head, Iteration, Visit};
 use crate::{Bus, Cycle, Width};
 
 /// A loop that watches more words than this is not parked.
@@ -84,107 +84,6 @@ pub struct PollLoop {
     pub last_load: Option<Cycle>,
     /// The words that can end the loop; empty for `j .`.
     pub watched: WatchList,
-}
-
-/// The core's state that determines its next steps, apart from `pc`, CSRs (writing one is a side
-/// effect) and memory.
-#[derive(Clone, Debug, Default)]
-struct Snapshot {
-    regs: [u32; 32],
-    outstanding_in: Cycle,
-    /// Only compared if something is outstanding.
-    ready_in: [Cycle; 32],
-    cache: [u32; 4],
-    draining: Cycle,
-}
-
-impl Snapshot {
-    /// Whether the state at `visit` equals this one.
-    fn is<B: Bus>(&self, visit: &Visit<'_>, bus: &B) -> bool {
-        self.outstanding_in == visit.score.outstanding.saturating_sub(visit.now)
-            && (self.outstanding_in == 0 || self.ready_in == visit.ready_in())
-            && self.draining == bus.draining(visit.now)
-            && self.cache == bus.cache_token()
-            && self.regs == *visit.regs
-    }
-
-    /// Records the state at `visit`.
-    fn take<B: Bus>(&mut self, visit: &Visit<'_>, bus: &B) {
-        self.regs = *visit.regs;
-        self.outstanding_in = visit.score.outstanding.saturating_sub(visit.now);
-        if self.outstanding_in != 0 {
-            self.ready_in = visit.ready_in();
-        }
-        self.cache = bus.cache_token();
-        self.draining = bus.draining(visit.now);
-    }
-}
-
-/// A tracked loop head.
-#[derive(Clone, Debug)]
-struct Head {
-    pc: u32,
-    visits: u32,
-    next_examination: u32,
-    /// Remaining immediate examinations, because the loop has parked before and is likely
-    /// to park again.
-    trust: u32,
-    /// At the last visit: the cycle, the executed instructions, the count of effects.
-    at: Cycle,
-    retired: u64,
-    effects: u64,
-    /// Time of the last visit, for LRU replacement.
-    used: u64,
-}
-
-impl Head {
-    const NONE: Head = Head {
-        pc: 1, // no instruction is at an odd address
-        visits: 0,
-        next_examination: 1,
-        trust: 0,
-        at: 0,
-        retired: 0,
-        effects: 0,
-        used: 0,
-    };
-
-    /// Starts to track a new head. The old snapshot and words are overwritten when it is armed.
-    fn follow(&mut self, pc: u32, effects: u64) {
-        self.pc = pc;
-        self.visits = 0;
-        self.next_examination = 1;
-        self.trust = 0;
-        self.effects = effects;
-    }
-
-    fn back_off(&mut self, longest: u32) {
-        self.next_examination = self.visits + self.visits.clamp(1, longest);
-    }
-}
-
-/// What is recorded of an iteration from a head.
-#[derive(Clone, Debug, Default)]
-struct Iteration {
-    snapshot: Snapshot,
-    watched: WatchList,
-    /// When it last accessed one of them.
-    last_access: Cycle,
-}
-
-/// A visit to a loop head: the core's state there.
-pub(crate) struct Visit<'a> {
-    pub(crate) head_pc: u32,
-    pub(crate) now: Cycle,
-    pub(crate) retired: u64,
-    pub(crate) regs: &'a [u32; 32],
-    pub(crate) score: &'a Scoreboard,
-}
-
-impl Visit<'_> {
-    fn ready_in(&self) -> [Cycle; 32] {
-        self.score.ready.map(|ready| ready.saturating_sub(self.now))
-    }
 }
 
 /// What came of a visit to a loop head.
@@ -365,7 +264,7 @@ impl Polls {
     }
 
     /// Handles a taken backward jump.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn visit<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) -> Visited {
         if !self.enabled {
             return Visited::GoesOn;
@@ -416,26 +315,18 @@ impl Polls {
         let armed = self.is_armed(index);
         let head = &mut self.heads[index];
         let clean = head.effects == effects;
-        // Wrapping: after a rollback of the clock the period may be nonsense, and then it
-        // does not repeat.
-        let period = visit.now.wrapping_sub(head.at);
-        let insns = visit.retired.wrapping_sub(head.retired);
         head.effects = effects;
-        head.at = visit.now;
-        head.retired = visit.retired;
-        if armed && clean && period > 0 && self.records.iterations[index].snapshot.is(visit, bus) {
+        if armed && clean && visit.now != head.at && self.records.iterations[index].snapshot.is(visit, bus) {
             let Records { iterations, sleep } = &mut *self.records;
             let iteration = &mut iterations[index];
-            // Swap the lists to avoid an allocation.
-            let watched = std::mem::replace(&mut iteration.watched, std::mem::take(&mut sleep.watched));
-            iteration.watched.clear();
-            let (head_pc, start) = (visit.head_pc, visit.now);
-            let stores = watched.iter().any(|watch| watch.stored);
-            let last_load = (!stores).then(|| iteration.last_access.saturating_sub(start.wrapping_sub(period)));
-            *sleep = PollLoop { head_pc, start, period, insns_per_iteration: insns, last_load, watched };
-            self.asleep = true;
+            let stores = iteration.watched.iter().any(|watch| watch.stored);
+            let last_load = (!stores).then(|| iteration.last_access.saturating_sub(head.at));
+            std::mem::swap(&mut sleep.watched, &mut iteration.watched);
+            self.park(visit.now, visit.retired, last_load);
             return Visited::Parked;
         }
+        head.at = visit.now;
+        head.retired = visit.retired;
         let arm = clean && !armed || head.trust > 0;
         head.trust = head.trust.saturating_sub(1);
         head.back_off(if armed && !clean { MAX_BUSY_BACKOFF } else { MAX_BACKOFF });
@@ -444,7 +335,7 @@ impl Polls {
     }
 
     /// Records the state at the last visit, at which its head was armed.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn take_snapshot<B: Bus>(&mut self, bus: &B, visit: &Visit<'_>) {
         let iteration = &mut self.records.iterations[self.recent()];
         iteration.snapshot.take(visit, bus);
@@ -462,16 +353,25 @@ impl Polls {
             self.record(watch);
         }
         self.records.iterations[index].watched.clear();
-        let head = &mut self.heads[index];
-        head.visits += 1;
-        let (head_pc, start, period) = (head.pc, end, end - head.at);
-        let insns_per_iteration = retired - head.retired;
-        (head.at, head.retired) = (end, retired);
+        self.heads[index].visits += 1;
+        let watched = &mut self.records.sleep.watched;
+        watched.clear();
+        watched.push(watch);
+        self.park(end, retired, Some(0));
+    }
+
+    /// Parks the core in the loop of the last visit's head, whose watched words are noted. Its
+    /// iteration from that visit on ends at cycle `end`, with `retired` instructions.
+    fn park(&mut self, end: Cycle, retired: u64, last_load: Option<Cycle>) {
+        let recent = self.recent();
+        let head = &mut self.heads[recent];
         let sleep = &mut self.records.sleep;
-        sleep.watched.clear();
-        sleep.watched.push(watch);
-        let watched = std::mem::take(&mut sleep.watched);
-        *sleep = PollLoop { head_pc, start, period, insns_per_iteration, last_load: Some(0), watched };
+        (sleep.head_pc, sleep.start, sleep.last_load) = (head.pc, end, last_load);
+        // Wrapping: after a rollback of the clock the period may be nonsense, and then it does not
+        // repeat.
+        sleep.period = end.wrapping_sub(head.at);
+        sleep.insns_per_iteration = retired.wrapping_sub(head.retired);
+        (head.at, head.retired) = (end, retired);
         self.asleep = true;
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tilework_riscv::{
     Access, Amo, Bus, CODE_PAGE_BYTES, CodePage, Core, Cycle, Effect, Exit, Insn, Load, NotQuick, Op, Refuse, Store,
-    StoreRow, Width, encode,
+    Width, encode,
 };
 
 pub(crate) const L1_BYTES: u32 = 0x18_0000;
@@ -46,8 +46,6 @@ pub(crate) struct Toy {
     pub register: u32,
     /// That is known without a load.
     pub steady: bool,
-    /// Words are stored to local RAM in rows.
-    pub rows: bool,
     /// Every L1 load that misses the L0 first asks for a sync.
     pub sync_loads: bool,
     synced: bool,
@@ -70,7 +68,6 @@ impl Toy {
             mail: None,
             register: 0,
             steady: true,
-            rows: false,
             sync_loads: false,
             synced: false,
             loads: 0,
@@ -245,26 +242,12 @@ impl Bus for Toy {
 
     #[inline(always)]
     fn quick_store(&mut self, at: Cycle, _pc: u32, addr: u32, width: Width, value: u32) -> Result<Store, NotQuick> {
-        if self.rows && width == Width::Word && addr.wrapping_sub(LOCAL_BASE) < LOCAL_BYTES {
-            return Err(NotQuick::Ask);
-        }
         let in_l1 = addr < L1_BYTES;
         let code = in_l1 && self.pages[(addr / CODE_PAGE_BYTES) as usize].is_some();
         if addr & 4 == 0 || code || self.code_changed || !in_l1 && addr.wrapping_sub(LOCAL_BASE) >= LOCAL_BYTES {
             return Err(NotQuick::Ask);
         }
         self.store(at, 0, addr, width, value).map_err(|_| unreachable!("memory refuses no store"))
-    }
-
-    fn store_row(&mut self, row: &mut StoreRow<'_>) -> bool {
-        while self.rows
-            && let Some(store) = row.peek()
-            && store.addr.wrapping_sub(LOCAL_BASE) < LOCAL_BYTES
-        {
-            write(&mut self.local, store.addr - LOCAL_BASE, Width::Word, store.value);
-            row.take(&store);
-        }
-        false
     }
 
     fn amo(&mut self, _at: Cycle, _pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refuse<Unmapped>> {

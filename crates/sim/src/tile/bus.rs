@@ -13,7 +13,7 @@ use super::fabric::{CoreSet, get, put};
 use super::port::Ports;
 use super::streams;
 use super::wake;
-use crate::noc::{Outbox, wraps};
+use crate::noc::{Leaving, Outbox, wraps};
 use crate::probe::{Agent, Loaded, Recorder, Stored, Wants, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{
-    Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Insn, Load, NotQuick, Op, Refuse, Store, StoreRow, Width,
+    Access, Amo, Bus, CodePage, CsrFile, Cycle, Effect, Insn, Load, NotQuick, Op, Refuse, Store, Width,
 };
 
 // The largest local RAM.
@@ -69,30 +69,10 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         self.due = NEVER;
         if let Some(out) = &mut self.out
             && let Some((noc, start)) = self.shared.fabric.started.pop()
+            && let Leaving::Read(initiator, packet) = start.leaving
         {
-            self.shared.nius[usize::from(noc)].depart_plain_read(start, out);
+            self.shared.nius[usize::from(noc)].depart_plain_read(start.at, initiator, packet, out);
         }
-    }
-
-    /// Stores to fields of NIUs that stand in a row, and starts the request at its end.
-    #[inline(never)]
-    fn store_niu_row(&mut self, row: &mut StoreRow<'_>) -> bool {
-        if PROBED || self.shared.fabric.log.on {
-            return false;
-        }
-        row.limit_to(self.horizon.min(self.due));
-        if let Some(first) = row.peek()
-            && let Some((noc, offset)) = niu_register(first.addr)
-            && !self.shared.fabric.is_watched(wake::ANY_NIU)
-        {
-            self.shared.nius[noc].write_fields(offset, row);
-        }
-        let Some(store) = row.peek() else { return false };
-        let started = self.quick_start(store.at, store.addr, Width::Word, store.value).is_some();
-        if started {
-            row.take(&store);
-        }
-        started
     }
 
     /// Starts a request if that is what the store does and nobody sleeps on the NIU's registers;
@@ -215,18 +195,10 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     #[inline(always)]
     fn quick_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         let latency = timing::LOAD_TILE_REG;
-        if width == Width::Word && at < self.horizon && !self.shared.fabric.log.on {
+        if width == Width::Word && at < self.horizon.min(self.due) && !self.shared.fabric.log.on {
             let value = match niu_register(addr) {
-                Some((noc, offset)) => {
-                    if at >= self.due {
-                        // Mostly a counter, whose read waited only for the request to leave.
-                        self.settle();
-                    }
-                    self.shared.niu_word(noc, offset)
-                }
-                None if at < self.due && streams::offset_of(addr).is_some() => {
-                    self.shared.fabric.quick_stream_load(addr)
-                }
+                Some((noc, offset)) => self.shared.niu_word(noc, offset),
+                None if streams::offset_of(addr).is_some() => self.shared.fabric.quick_stream_load(addr),
                 None => None,
             };
             if let Some(value) = value {
@@ -329,14 +301,8 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
                 return Err(NotQuick::Sync);
             }
             let plain = width == Width::Word && !self.shared.fabric.log.on;
-            if plain && at < self.due && niu_register(addr).is_some() {
-                // With what follows it, as a row.
-                if !PROBED {
-                    return Err(NotQuick::Ask);
-                }
-                if self.shared.niu_field(addr, value) {
-                    return Ok(Store { hold: 0, effect: Effect::Visible });
-                }
+            if plain && at < self.due && self.shared.niu_field(addr, value) {
+                return Ok(Store { hold: 0, effect: Effect::Visible });
             }
             let is_stream = streams::offset_of(addr).is_some();
             if plain && is_stream && at < self.due && self.shared.fabric.quick_stream_store(addr, value) {
@@ -361,6 +327,10 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     }
 
     fn load_anywhere(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
+        if (self.due..self.horizon).contains(&at) && !self.shared.fabric.log.on && niu_register(addr).is_some() {
+            // Mostly a counter, whose read waited only for the request to leave.
+            self.settle();
+        }
         if let Ok(load) = self.load_within_loop(at, addr, width) {
             return Ok(load);
         }
@@ -516,10 +486,6 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         let store = self.store_within_loop(at, pc, addr, width, value)?;
         self.stored(at, pc, addr, width, value);
         Ok(store)
-    }
-
-    fn store_row(&mut self, row: &mut StoreRow<'_>) -> bool {
-        self.store_niu_row(row)
     }
 
     fn load(&mut self, at: Cycle, pc: u32, addr: u32, width: Width) -> Result<Load, Refused> {

@@ -526,7 +526,11 @@ impl Tile {
     }
 
     fn handle_pending(&mut self) {
-        for (noc, start) in self.shared.fabric.started.drain(..) {
+        let started = &mut self.shared.fabric.started;
+        if started.len() > 1 {
+            started.reverse();
+        }
+        while let Some((noc, start)) = started.pop() {
             self.queue.push(start.at, Event::Depart(noc, start.leaving));
         }
         if let Some(at) = self.shared.fabric.reset_changed.take() {

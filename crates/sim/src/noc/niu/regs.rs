@@ -6,7 +6,7 @@ use crate::noc::grid::node_id;
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::noc::{self, counter, init};
 use tilework_abi::reg::{Access as Kind, Slot};
-use tilework_riscv::{Access, StoreRow};
+use tilework_riscv::Access;
 
 /// Words of one request initiator, up to the last field before `NOC_CMD_CTRL`.
 const INITIATOR_WORDS: usize = (init::SEC_CTRL / 4 + 1) as usize;
@@ -157,41 +157,19 @@ impl Niu {
         }
     }
 
-    /// Writes a field that takes effect only with `NOC_CMD_CTRL`, as most writes that prepare a
+    /// Writes a word to a field that takes effect only with `NOC_CMD_CTRL`, as most writes that prepare a
     /// request do. Returns false, without effect, for any other register and for a field that must
     /// not be written now; [`Niu::write`] handles these.
     #[inline(always)]
     pub(crate) fn write_field(&mut self, off: u32, value: u32) -> bool {
-        let (buf, field) = ((off / noc::CMD_BUF_STRIDE) as usize, off % noc::CMD_BUF_STRIDE);
-        let plain = is_plain_field(field);
-        match self.initiators.get_mut(buf) {
-            Some(initiator) if plain && !initiator.busy && off.is_multiple_of(4) => match initiator.slot(field) {
-                Some(slot) => {
-                    *slot = value;
-                    true
-                }
-                None => false,
-            },
-            _ => false,
-        }
-    }
-
-    /// Writes the fields of one initiator that a row of stores begins with, as
-    /// [`Niu::write_field`] does each. The first one is at `off` from the NIU's base.
-    #[inline(always)]
-    pub(crate) fn write_fields(&mut self, off: u32, row: &mut StoreRow<'_>) {
-        let Some(first) = row.peek() else { return };
-        let base = first.addr.wrapping_sub(off % noc::CMD_BUF_STRIDE);
-        let initiator = self.initiators.get_mut((off / noc::CMD_BUF_STRIDE) as usize);
-        let Some(initiator) = initiator.filter(|initiator| !initiator.busy) else { return };
-        while let Some(store) = row.peek() {
-            let word = store.addr.wrapping_sub(base) / 4;
-            match initiator.regs.get_mut(word as usize) {
-                Some(slot) if PLAIN_FIELDS >> word & 1 != 0 => *slot = store.value,
-                _ => return,
-            }
-            row.take(&store);
-        }
+        let (buf, word) = (off / noc::CMD_BUF_STRIDE, off % noc::CMD_BUF_STRIDE / 4);
+        let is_plain = PLAIN_FIELDS.checked_shr(word).unwrap_or(0) & 1 != 0;
+        let Some(initiator) = self.initiators.get_mut(buf as usize).filter(|it| is_plain && !it.busy) else {
+            return false;
+        };
+        let Some(slot) = initiator.regs.get_mut(word as usize) else { return false };
+        *slot = value;
+        true
     }
 
     /// Starts the request of an initiator if that is what a write of `value` to the register at

@@ -55,7 +55,7 @@ pub(crate) struct Start {
 pub(crate) enum Leaving {
     /// The request of a read of one packet, of the initiator with this number.
     Read(u8, Box<Packet>),
-    /// Another request.
+    /// Another request, or a read that hardware splits.
     Request(Box<Request>),
 }
 
@@ -63,12 +63,7 @@ impl Start {
     /// True when the departure reads and changes nothing but the NIU's own registers.
     #[inline]
     pub(crate) fn is_plain_read(&self) -> bool {
-        match &self.leaving {
-            Leaving::Read(..) => true,
-            Leaving::Request(request) => {
-                matches!(request.action, Action::Read { len, .. } if len <= u64::from(MAX_PACKET_BYTES))
-            }
-        }
+        matches!(self.leaving, Leaving::Read(..))
     }
 }
 
@@ -149,23 +144,26 @@ impl Niu {
         self.count_id(counter::MST_REQS_OUTSTANDING_ID, trid, 1);
         self.initiators[buf].busy = true;
         self.requests += 1;
-        let packet = Packet {
-            noc: self.noc,
-            from: self.place,
-            to: Dest::Unicast(source.place),
-            id: RequestId::new(self.place.node, self.noc, self.requests),
-            body: Body::ReadRequest { addr, len: len as u32, reply: Reply { to: dest.place, trid, addr: back } },
-        };
-        let packet = match self.spare.take() {
+        let id = RequestId::new(self.place.node, self.noc, self.requests);
+        let reply = Reply { to: dest.place, trid, addr: back };
+        let packet = self.read_packet(id, source.place, (addr, len as u32), reply);
+        let at = (at + timing::NIU_ISSUE).max(self.free_at);
+        self.free_at = at + timing::FLIT;
+        Some(Start { at, leaving: Leaving::Read(buf as u8, packet) })
+    }
+
+    /// The packet of a read of `len` bytes at `addr` of `from`.
+    #[inline]
+    fn read_packet(&mut self, id: RequestId, from: Place, (addr, len): (u64, u32), reply: Reply) -> Box<Packet> {
+        let body = Body::ReadRequest { addr, len, reply };
+        let packet = Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body };
+        match self.spare.take() {
             Some(mut spare) => {
                 *spare = packet;
                 spare
             }
             None => Box::new(packet),
-        };
-        let at = (at + timing::NIU_ISSUE).max(self.free_at);
-        self.free_at = at + timing::FLIT;
-        Some(Start { at, leaving: Leaving::Read(buf as u8, packet) })
+        }
     }
 
     /// What coordinate word `word` means, of which the last one of this `side` is kept: 0 is where
@@ -265,7 +263,13 @@ impl Niu {
     fn schedule(&mut self, at: Cycle, request: Request) -> Start {
         let at = at.max(self.free_at);
         self.free_at = at + request.action.flits() * timing::FLIT;
-        Start { at, leaving: Leaving::Request(Box::new(request)) }
+        let leaving = match request.action {
+            Action::Read { from, addr, len, reply } if len <= u64::from(MAX_PACKET_BYTES) => {
+                Leaving::Read(request.initiator, self.read_packet(request.id, from, (addr, len as u32), reply))
+            }
+            _ => Leaving::Request(Box::new(request)),
+        };
+        Start { at, leaving }
     }
 
     /// Sends the packet of a request whose cycle has come, and updates the counters. Returns
@@ -284,20 +288,8 @@ impl Niu {
         self.depart_at(start, mem, out).map_err(|fault| self.named(fault, at))
     }
 
-    /// As [`Niu::depart`], for a [plain read](Start::is_plain_read).
-    pub(crate) fn depart_plain_read(&mut self, start: Start, out: &mut Outbox) {
-        let at = start.at;
-        let (initiator, packet) = match start.leaving {
-            Leaving::Read(initiator, packet) => (initiator, packet),
-            Leaving::Request(request) => {
-                let Request { id, initiator, action: Action::Read { from, addr, len, reply }, .. } = *request else {
-                    return;
-                };
-                let body = Body::ReadRequest { addr, len: len as u32, reply };
-                let packet = Packet { noc: self.noc, from: self.place, to: Dest::Unicast(from), id, body };
-                (initiator, packet.into())
-            }
-        };
+    /// As [`Niu::depart`], of a [plain read](Start::is_plain_read): of this initiator, in this packet.
+    pub(crate) fn depart_plain_read(&mut self, at: Cycle, initiator: u8, packet: Box<Packet>, out: &mut Outbox) {
         for index in [counter::MST_RD_REQ_STARTED, counter::MST_RD_REQ_SENT, counter::MST_CMD_ACCEPTED] {
             self.count(index, 1);
         }
@@ -313,11 +305,14 @@ impl Niu {
         out: &mut Outbox,
     ) -> Result<Option<Start>, Fault> {
         use counter as c;
-        let Leaving::Request(request) = start.leaving else {
-            self.depart_plain_read(start, out);
-            return Ok(None);
+        let at = start.at;
+        let request = match start.leaving {
+            Leaving::Read(initiator, packet) => {
+                self.depart_plain_read(at, initiator, packet, out);
+                return Ok(None);
+            }
+            Leaving::Request(request) => *request,
         };
-        let (at, request) = (start.at, *request);
         let piece = request.action.len().min(u64::from(MAX_PACKET_BYTES));
         let rest = if request.action.len() > piece { request.rest(piece) } else { None };
         let (to, body) = match request.action {
