@@ -34,7 +34,15 @@ impl Run {
 
     fn add(&mut self, tile: NocXy, agent: Agent, what: What) {
         let at = self.now();
-        self.0.push(Event { at, spot: Spot::Tensix(tile), agent, pc: 0x4000 + 4 * at as u32, known: false, what });
+        self.0.push(Event {
+            at,
+            spot: Spot::Tensix(tile),
+            agent,
+            pc: 0x4000 + 4 * at as u32,
+            known: false,
+            early: false,
+            what,
+        });
     }
 
     fn load(&mut self, tile: NocXy, core: Processor, addr: u32, value: u32) {

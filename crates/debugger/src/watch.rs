@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn event(spot: Spot, agent: Agent, pc: u32, what: What) -> Event {
-        Event { at: 7, spot, agent, pc, known: false, what }
+        Event { at: 7, spot, agent, pc, known: false, early: false, what }
     }
 
     fn hits(watch: Watch, events: &[Event]) -> Vec<(Option<(NocXy, Processor)>, String)> {

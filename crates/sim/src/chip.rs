@@ -428,10 +428,11 @@ impl Chip {
         self.hub.is_some()
     }
 
-    /// Hands a note of the host to the observers, behind all events before [`Chip::now`].
+    /// Hands a note of the host to the observers. It comes behind all events before the cycle that
+    /// the chip has come to: the host may be ahead of it.
     pub fn note(&mut self, note: &Note) {
-        let now = self.now();
-        self.hand_over(now);
+        let (now, reached) = (self.now(), self.scheduler.now);
+        self.hand_over(reached, reached);
         if let Some(hub) = &mut self.hub {
             hub.note(now, note);
             match note {
@@ -494,20 +495,22 @@ impl Chip {
     /// Hands to the observers what they have not seen of the time before [`Chip::now`]; of a chip
     /// that a fault has stopped, everything.
     pub fn settle_observers(&mut self) {
-        let now = if self.fault.is_some() { NEVER } else { self.now() };
-        if self.hub.is_some() {
-            let events = self.scheduler.events();
-            for node in &mut self.nodes {
-                if let AnyNode::Tensix(tile) = node {
-                    tile.settle_counts(now.saturating_sub(1), events);
-                }
+        let (now, reached) = if self.fault.is_some() { (NEVER, NEVER) } else { (self.now(), self.scheduler.now) };
+        let Some(hub) = &self.hub else { return };
+        // What has been executed is told for a cycle that is not over.
+        let until = now.max(hub.reached().saturating_add(1));
+        let events = self.scheduler.events();
+        for node in &mut self.nodes {
+            if let AnyNode::Tensix(tile) = node {
+                tile.settle_counts(until.saturating_sub(1), events);
             }
         }
-        self.hand_over(now);
+        self.hand_over(until, reached);
     }
 
-    /// Hands over all that has happened before `now`.
-    fn hand_over(&mut self, now: Cycle) {
+    /// Hands over all that has happened before `until`, where nothing more will happen before
+    /// `reached`: the host may be ahead of the chip.
+    fn hand_over(&mut self, until: Cycle, reached: Cycle) {
         if let Some(hub) = &mut self.hub {
             let events = self.scheduler.events();
             for node in self.nodes.iter_mut().filter(|_| hub.gathers()) {
@@ -515,7 +518,7 @@ impl Chip {
                     tile.settle_lines(events);
                 }
             }
-            hub.hand_over(events, now);
+            hub.hand_over(events, until, reached);
         }
     }
 
@@ -523,7 +526,7 @@ impl Chip {
     /// that a core has only begun to go through: told word by word it would cost far more.
     fn hand_over_most(&mut self, now: Cycle) {
         let Some(hub) = self.hub.as_mut().filter(|hub| hub.gathers() && !hub.is_judged()) else {
-            return self.hand_over(now);
+            return self.hand_over(now, now);
         };
         let events = self.scheduler.events();
         let mut until = now;
@@ -532,7 +535,7 @@ impl Chip {
                 until = until.min(tile.settle_lines_before(now.saturating_sub(LINE_CYCLES), events));
             }
         }
-        hub.hand_over(events, until);
+        hub.hand_over(events, until, until);
     }
 
     /// Simulates one window.

@@ -40,7 +40,15 @@ impl Bench {
 
     fn event(&mut self, agent: Agent, pc: u32, what: What) {
         self.at += 1;
-        self.observer.events(&[Event { at: self.at, spot: Spot::Tensix(TILE), agent, pc, known: false, what }]);
+        self.observer.events(&[Event {
+            at: self.at,
+            spot: Spot::Tensix(TILE),
+            agent,
+            pc,
+            known: false,
+            early: false,
+            what,
+        }]);
     }
 
     /// A program with this number runs: what `does`; the words of what was found since.

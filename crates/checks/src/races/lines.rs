@@ -238,7 +238,7 @@ mod tests {
 
     fn event(core: Processor, at: Cycle, what: What) -> Event {
         let spot = Spot::Tensix(NocXy::new(1, 2));
-        Event { at, spot, agent: Agent::Core(core), pc: at as u32 % 7 * 4 + 0x4000, known: true, what }
+        Event { at, spot, agent: Agent::Core(core), pc: at as u32 % 7 * 4 + 0x4000, known: true, early: false, what }
     }
 
     fn load(addr: u32) -> What {

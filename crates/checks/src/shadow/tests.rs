@@ -109,7 +109,15 @@ impl Bench {
     }
     fn event(&mut self, tile: NocXy, agent: Agent, pc: u32, what: What) {
         self.at += 1;
-        self.observer.events(&[Event { at: self.at, spot: Spot::Tensix(tile), agent, pc, known: false, what }]);
+        self.observer.events(&[Event {
+            at: self.at,
+            spot: Spot::Tensix(tile),
+            agent,
+            pc,
+            known: false,
+            early: false,
+            what,
+        }]);
     }
     fn brisc(&mut self, pc: u32, what: What) {
         self.event(TILE, Agent::Core(Processor::Brisc), TEXT + pc, what);

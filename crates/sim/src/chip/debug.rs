@@ -90,7 +90,7 @@ impl Chip {
     /// host may be ahead of that.
     pub fn show_past(&mut self) {
         let now = if self.fault.is_some() { Cycle::MAX } else { self.scheduler.now };
-        self.hand_over(now);
+        self.hand_over(now, now);
     }
 
     /// Runs one window, and not up to `stop`. Everything before `stop` has happened when it says

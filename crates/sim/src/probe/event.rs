@@ -206,7 +206,9 @@ pub enum What {
     Parked(Box<[u32]>),
     /// A core waits in an access to this address (`CORES`).
     Blocked(u32),
-    /// A core that was parked or blocked goes on (`CORES`).
+    /// A core that was parked or blocked goes on (`CORES`). One that was parked has been in an
+    /// iteration of its poll loop when what it waited for changed, at the event's cycle: what it did
+    /// there before is told as of that cycle, too ([`Event::early`]).
     Resumed,
     /// A unit of the coprocessor works (`UNITS`): instructions that follow one another at once are
     /// one event.
@@ -315,14 +317,11 @@ impl Event {
     /// Bits of a rank.
     pub(crate) const RANK_BITS: u32 = 20;
 
-    /// The place of its agent in the order of the agents of the chip. What comes before a packet
-    /// has an agent of its own: the packet is recorded first, where it is routed.
+    /// The place of its agent in the order of the agents of the chip. What is [`Event::early`] has
+    /// one of its own, before those of its tile.
     #[inline]
     pub(crate) const fn rank(&self) -> u32 {
-        let agent = match self.agent {
-            Agent::Niu(_) if matches!(self.what, What::Holds { .. }) => 0,
-            agent => agent.rank() + 1,
-        };
+        let agent = if self.early { 0 } else { self.agent.rank() + 1 };
         self.spot.rank() << 4 | agent
     }
 }
@@ -341,6 +340,10 @@ pub struct Event {
     /// An access of which the observer that has said so ([`Known`](super::Known)) needs to see
     /// nothing; others may.
     pub known: bool,
+    /// It comes before all else that its tile does in this cycle: what a core that slept in a poll
+    /// loop did in its iteration before the cycle at which it woke, which is the event's, or what
+    /// has to be told before a packet.
+    pub early: bool,
     /// What.
     pub what: What,
 }
@@ -360,7 +363,7 @@ mod tests {
         let units = units.into_iter().chain([0, 1].map(Unit::Unpacker)).map(Agent::Coprocessor);
         let agents = [0, 1].map(Agent::Niu).into_iter().chain(Processor::ALL.map(Agent::Core)).chain(units);
         let agents: Vec<Agent> = agents.collect();
-        let event = |spot, agent| Event { at: 0, spot, agent, pc: 0, known: false, what: What::Fence };
+        let event = |spot, agent| Event { at: 0, spot, agent, pc: 0, known: false, early: false, what: What::Fence };
         let ranks: Vec<u32> =
             spots.flat_map(|spot| agents.iter().map(move |&agent| event(spot, agent).rank())).collect();
         assert!(ranks.windows(2).all(|pair| pair[0] < pair[1]), "in the order of tiles and agents");

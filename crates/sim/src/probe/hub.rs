@@ -21,7 +21,8 @@ const CYCLE: u32 = RANK + Event::RANK_BITS;
 const MOST_TOGETHER: u32 = u64::BITS - CYCLE;
 
 /// What stands where an event was.
-const TAKEN: Event = Event { at: 0, spot: Spot::Inert, agent: Agent::Niu(0), pc: 0, known: false, what: What::Fence };
+const TAKEN: Event =
+    Event { at: 0, spot: Spot::Inert, agent: Agent::Niu(0), pc: 0, known: false, early: false, what: What::Fence };
 
 /// The observers of a chip, and what they have not yet seen.
 #[derive(Default)]
@@ -33,6 +34,8 @@ pub(crate) struct Hub {
     pending: Vec<Event>,
     /// When there are more, they are handed over.
     limit: usize,
+    /// All events before this cycle have been handed over.
+    reached: Cycle,
     /// The place of each event in the order of the cycles that are counted together.
     keys: Vec<u64>,
     /// Where the keys of cycles that are counted together begin.
@@ -85,7 +88,17 @@ impl Hub {
         let judged = observers.iter().any(|observer| observer.judges());
         let knows = observers.iter().position(|observer| observer.wants().has(Wants::ACCESSES));
         let (limit, nodes, gathers) = (self.limit, self.nodes.clone(), self.gathers);
-        Self { observers, wants: self.wants, judged, gathers, limit, knows, nodes, ..Self::default() }
+        Self {
+            observers,
+            wants: self.wants,
+            judged,
+            gathers,
+            limit,
+            reached: self.reached,
+            knows,
+            nodes,
+            ..Self::default()
+        }
     }
 
     /// What any of the observers wants.
@@ -177,16 +190,22 @@ impl Hub {
         self.observers.iter_mut().for_each(|observer| observer.note(at, note));
     }
 
-    /// Hands over all of these events that are before cycle `now`, and leaves the others. Tiles
-    /// have told all that they have recorded.
-    pub(crate) fn hand_over(&mut self, events: &mut Vec<Event>, now: Cycle) {
+    /// Before which cycle all events have been handed over.
+    pub(crate) fn reached(&self) -> Cycle {
+        self.reached
+    }
+
+    /// Hands over all of these events that are before cycle `until`, and leaves the others. Tiles
+    /// have told all that they have recorded; before cycle `reached` nothing more will happen.
+    pub(crate) fn hand_over(&mut self, events: &mut Vec<Event>, until: Cycle, reached: Cycle) {
         std::mem::swap(&mut self.pending, events);
         self.sort();
         let Self { pending, order, observers, .. } = self;
-        let ready = order.partition_point(|&place| pending[place as usize].at < now);
+        let ready = order.partition_point(|&place| pending[place as usize].at < until);
+        self.reached = self.reached.max(reached);
         for observer in observers {
             observer.in_order(pending, &order[..ready]);
-            observer.reached(now);
+            observer.reached(self.reached);
         }
         if let Some(knows) = self.knows {
             self.known.append(&mut self.observers[knows].known());
@@ -275,7 +294,7 @@ mod tests {
             let mut below = |end: u64| random.bits() % end;
             let event = |pc| {
                 let (spot, agent) = (Spot::Dram(below(4) as u8), agents[below(3) as usize]);
-                Event { at: 77 + below(span), spot, agent, pc, known: false, what: What::Fence }
+                Event { at: 77 + below(span), spot, agent, pc, known: false, early: false, what: What::Fence }
             };
             let mut hub = Hub { pending: (0..count as u32).map(event).collect(), ..Hub::default() };
             hub.sort();

@@ -56,7 +56,7 @@ impl LineAccess {
     pub fn event(&self, (spot, core): (Spot, Processor), at: Cycle, word: usize) -> Event {
         let LineSteps { after, pcs, .. } = &*self.steps;
         let at = at + u64::from(after[word]);
-        Event { at, spot, agent: Agent::Core(core), pc: pcs[word], known: true, what: self.what(word) }
+        Event { at, spot, agent: Agent::Core(core), pc: pcs[word], known: true, early: false, what: self.what(word) }
     }
 }
 
@@ -97,7 +97,7 @@ impl Open {
     fn close(&mut self, (spot, agent): (Spot, Agent), events: &mut Vec<Event>) {
         let words = std::mem::take(&mut self.words);
         let Self { first, stores, addr, cached, steps, values, last, .. } = self;
-        let told = |at, pc, what| Event { at, spot, agent, pc, known: true, what };
+        let told = |at, pc, what| Event { at, spot, agent, pc, known: true, early: false, what };
         if words == WORDS {
             if **last != *steps {
                 *last = Arc::new(steps.clone());
@@ -182,7 +182,7 @@ impl Lines {
         let Some(first) = self.fields.first() else { return };
         let ((core, at), pc) = (self.setting, first.pc);
         let what = What::Fields(self.fields.as_slice().into());
-        events.push(Event { at, spot: self.spot, agent: Agent::Core(core), pc, known: true, what });
+        events.push(Event { at, spot: self.spot, agent: Agent::Core(core), pc, known: true, early: false, what });
         self.fields.clear();
     }
 
@@ -294,7 +294,7 @@ mod tests {
             if !word.is_some_and(|word| lines.take(CORE, at, at as u32, word, &mut events)) {
                 lines.close(CORE, &mut events);
                 let agent = Agent::Core(CORE);
-                events.push(Event { at, spot, agent, pc: at as u32, known: true, what: what.clone() });
+                events.push(Event { at, spot, agent, pc: at as u32, known: true, early: false, what: what.clone() });
             }
         }
         lines.close_all(&mut events);

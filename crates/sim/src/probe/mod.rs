@@ -199,7 +199,8 @@ pub trait Observer: Send {
     fn in_order(&mut self, events: &[Event], places: &[u32]) {
         places.iter().for_each(|&place| self.events(std::slice::from_ref(&events[place as usize])));
     }
-    /// The host has told something about its own doings, behind all events before this cycle.
+    /// The host has told something about its own doings at this cycle. It may be ahead of the chip,
+    /// of which all events that have been handed over come before.
     fn note(&mut self, at: Cycle, note: &Note) {
         let _ = (at, note);
     }

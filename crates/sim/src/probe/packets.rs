@@ -54,7 +54,7 @@ impl Packets {
         let spot = self.spot(packet.from);
         if self.leave || spot == Spot::Pcie {
             let what = What::Leaves(self.describe(packet, receiver(packet)));
-            events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, what });
+            events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, early: false, what });
         }
     }
 
@@ -65,7 +65,7 @@ impl Packets {
         }
         let what = What::Arrives(self.describe(packet, packet.from));
         let spot = self.spot(receiver(packet));
-        events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, what });
+        events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, early: false, what });
     }
 
     fn describe(&self, packet: &Packet, peer: Place) -> PacketEvent {

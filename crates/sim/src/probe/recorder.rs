@@ -53,6 +53,8 @@ pub(crate) struct Recorder {
     others: Wants,
     pub(crate) filter: Filter,
     counters: Counters,
+    /// When each core last woke from a poll loop.
+    woken: [Cycle; 5],
     /// Bytes of L1 of which all loads are recorded.
     loads: Vec<Range<u32>>,
     /// Registers of which the observer that is asked does not need to see accesses.
@@ -72,6 +74,7 @@ impl Recorder {
             loads: Vec::new(),
             events: Vec::new(),
             counts: None,
+            woken: [0; 5],
             filter: Filter::new(),
             others: Wants::NOTHING,
             leaves_out: false,
@@ -173,6 +176,21 @@ impl Recorder {
         }
     }
 
+    /// A core that slept in a poll loop wakes at this cycle, at the beginning of the iteration that
+    /// it is in then: what it does before was due while observers were told that it sleeps, and they
+    /// may have been told that this time is over.
+    pub(crate) fn wakes(&mut self, core: Processor, at: Cycle) {
+        self.woken[core as usize] = at;
+    }
+
+    /// The cycle for which it is told what a core does at cycle `at`, and whether that comes before
+    /// all else in that cycle.
+    #[inline]
+    fn as_told(&self, core: Processor, at: Cycle) -> (Cycle, bool) {
+        let woken = self.woken[core as usize];
+        (at.max(woken), at < woken)
+    }
+
     /// A request is started.
     pub(crate) fn request(&mut self, at: Cycle, agent: Agent, pc: u32, request: Box<Request>) {
         let noc = usize::from(request.noc & 1);
@@ -186,10 +204,16 @@ impl Recorder {
     /// Records an event.
     #[inline]
     pub(crate) fn record(&mut self, at: Cycle, agent: Agent, pc: u32, what: What) {
-        if let (Some(lines), Agent::Core(core)) = (&mut self.lines, agent) {
-            lines.close(core, &mut self.events);
-        }
-        self.events.push(Event { at, spot: self.spot, agent, pc, known: false, what });
+        let (at, early) = match agent {
+            Agent::Core(core) => {
+                if let Some(lines) = &mut self.lines {
+                    lines.close(core, &mut self.events);
+                }
+                self.as_told(core, at)
+            }
+            _ => (at, false),
+        };
+        self.events.push(Event { at, spot: self.spot, agent, pc, known: false, early, what });
     }
 
     /// Records behind these events from now on, until they are given back: so that tiles need no
@@ -346,17 +370,19 @@ impl Recorder {
     /// Whether an access to a word that is known is one of those that are told as a line.
     #[inline]
     fn gathers(&mut self, core: Processor, at: Cycle, pc: u32, word: Word) -> bool {
-        let Self { lines: Some(lines), loads, events, .. } = self else { return false };
-        word.addr < L1_SIZE && loads.is_empty() && lines.take(core, at, pc, word, events)
+        let Self { lines: Some(lines), loads, events, woken, .. } = self else { return false };
+        let gathers = word.addr < L1_SIZE && loads.is_empty() && at >= woken[core as usize];
+        gathers && lines.take(core, at, pc, word, events)
     }
 
     /// Records an access of a core behind what must be told before it.
     pub(crate) fn record_access(&mut self, core: Processor, at: Cycle, pc: u32, known: bool, what: What) {
+        let (at, early) = self.as_told(core, at);
         let (agent, spot, events) = (Agent::Core(core), self.spot, &mut self.events);
         if let Some(lines) = &mut self.lines {
             lines.close(core, events);
         }
-        let mut tell = |what| events.push(Event { at, spot, agent, pc, known: false, what });
+        let mut tell = |what| events.push(Event { at, spot, agent, pc, known: false, early, what });
         if let What::Load { addr, .. } | What::Store { addr, .. } | What::Atomic { addr, .. } = what
             && !known
         {
@@ -375,21 +401,24 @@ impl Recorder {
                 self.counters.forget();
             }
         }
-        events.push(Event { at, spot, agent, pc, known, what });
+        events.push(Event { at, spot, agent, pc, known, early, what });
     }
 
     /// Something other than a core is about to write to L1.
     #[inline]
     pub(crate) fn written(&mut self, at: Cycle, agent: Agent, span: Range<u32>) {
         let (spot, events) = (self.spot, &mut self.events);
-        self.filter.written(span, |what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
+        // A packet is recorded before it comes here, where it is routed.
+        let early = matches!(agent, Agent::Niu(_));
+        self.filter.written(span, |what| events.push(Event { at, spot, agent, pc: 0, known: false, early, what }));
     }
 
     /// All accesses are recorded until somebody knows something again.
     pub(crate) fn forget_known(&mut self, at: Cycle) {
         let (spot, events, agent) = (self.spot, &mut self.events, Agent::Core(Processor::Brisc));
         self.counters.forget();
-        self.filter.forget_all(|what| events.push(Event { at, spot, agent, pc: 0, known: false, what }));
+        let told = |what| events.push(Event { at, spot, agent, pc: 0, known: false, early: false, what });
+        self.filter.forget_all(told);
     }
 
     /// Somebody wants to see all stores to these bytes of L1 from now on, and nothing else that was
@@ -397,7 +426,7 @@ impl Recorder {
     pub(crate) fn watch(&mut self, at: Cycle, lines: &[Range<u32>]) {
         let (spot, events, agent) = (self.spot, &mut self.events, Agent::Core(Processor::Brisc));
         for line in lines {
-            let told = |what| events.push(Event { at, spot, agent, pc: 0, known: false, what });
+            let told = |what| events.push(Event { at, spot, agent, pc: 0, known: false, early: false, what });
             self.filter.watch(line.clone(), told);
         }
     }
@@ -440,7 +469,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn issue(&mut self, core: Processor, at: Cycle, pc: u32, executed: u64) {
         if let Some(counts) = &mut self.counts {
-            counts[core.index()].issue(at, pc, executed);
+            counts[core.index()].issue(at.max(self.woken[core as usize]), pc, executed);
         }
     }
 

@@ -267,11 +267,15 @@ impl Tile {
 
     /// Records what `what` says of core `i`, at its cycle.
     fn record_core(&mut self, i: usize, what: impl FnOnce(&Core) -> What) {
+        self.record_core_at(i, self.slots[i].core.now, what);
+    }
+
+    fn record_core_at(&mut self, i: usize, at: Cycle, what: impl FnOnce(&Core) -> What) {
         let Some(recorder) = &mut self.shared.fabric.recorder else { return };
         let (core, processor) = (&self.slots[i].core, Processor::ALL[i]);
-        recorder.pause(processor, core.now);
+        recorder.pause(processor, at);
         if recorder.wants(Wants::CORES) {
-            recorder.record(core.now, Agent::Core(processor), core.pc, what(core));
+            recorder.record(at, Agent::Core(processor), core.pc, what(core));
         }
     }
 
@@ -421,6 +425,9 @@ impl Tile {
                 self.ports[i].stores.skip(core.now - skipped, skipped);
                 self.set_activity(i, Activity::Running);
                 self.shared.fabric.unwatch(Processor::ALL[i]);
+                if let Some(recorder) = &mut self.shared.fabric.recorder {
+                    recorder.wakes(Processor::ALL[i], at);
+                }
                 self.record_core(i, |_| What::Resumed);
             }
         }
@@ -553,7 +560,8 @@ impl Tile {
                     self.shared.fabric.debug.port.reset(core);
                 }
                 self.set_activity(i, Activity::Held);
-                self.record_core(i, |_| What::Held);
+                // A core that sleeps is still where it fell asleep.
+                self.record_core_at(i, self.slots[i].core.now.max(at), |_| What::Held);
             } else if !held && was_held {
                 let keep = self.shared.fabric.debug.keeps_local(core);
                 self.ports[i].reset(keep);
