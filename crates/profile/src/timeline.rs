@@ -129,7 +129,7 @@ impl<W: Write + Send> ChipTimeline<W> {
             return None;
         }
         if self.tiles.get(tile).is_none() {
-            let root = self.with(|stream| stream.track(&format!("tile {tile}"), None))?;
+            let root = self.with(|stream| Ok(stream.track(&format!("tile {tile}"), None)))?;
             self.tiles.get_or_insert_with(tile, || TileTracks {
                 root,
                 cores: [None; 5],
@@ -150,7 +150,7 @@ impl<W: Write + Send> ChipTimeline<W> {
         if known.is_some() {
             return known;
         }
-        let track = self.with(|stream| stream.track(place.core.name(), Some(root)))?;
+        let track = self.with(|stream| Ok(stream.track(place.core.name(), Some(root))))?;
         self.tile(place.tile)?.cores[place.core.index()] = Some(track);
         Some(track)
     }
@@ -169,7 +169,7 @@ impl<W: Write + Send> ChipTimeline<W> {
         if found.is_some() {
             return found;
         }
-        let track = self.with(|stream| stream.counter_track(name, Some(root), unit))?;
+        let track = self.with(|stream| Ok(stream.counter_track(name, Some(root), unit)))?;
         keep(self.tile(tile)?, track);
         Some(track)
     }
@@ -261,7 +261,7 @@ impl<W: Write + Send> ChipTimeline<W> {
             return Some((lane, *track));
         }
         let number = lanes.len();
-        let track = self.with(|stream| stream.track(&format!("NoC {noc} requests {number}"), Some(root)))?;
+        let track = self.with(|stream| Ok(stream.track(&format!("NoC {noc} requests {number}"), Some(root))))?;
         self.tile(tile)?.lanes[noc].push((track, true));
         Some((number, track))
     }
@@ -313,27 +313,26 @@ impl<W: Write + Send> ChipTimeline<W> {
         if known.is_some() {
             return known;
         }
-        let track = self.with(|stream| stream.track("arrivals", Some(root)))?;
+        let track = self.with(|stream| Ok(stream.track("arrivals", Some(root))))?;
         self.tile(tile)?.arrivals = Some(track);
         Some(track)
     }
 
     /// Requests at a bank or the host that have not been answered become more or fewer.
     fn waiting(&mut self, at: Cycle, spot: Spot, change: i64) -> Option<Track> {
-        if !self.ends.iter().any(|(of, _)| *of == spot) {
+        let Self { stream: Some(stream), ends, .. } = self else { return None };
+        let end = of_spot(ends, spot, || {
             let name = match spot {
                 Spot::Pcie => "host (PCIe)".to_owned(),
                 spot => spot.to_string(),
             };
-            let root = self.with(|stream| stream.track(&name, None))?;
-            let waiting = self.with(|stream| stream.counter_track("requests under way", Some(root), "requests"))?;
-            self.ends.push((spot, EndTracks { arrivals: root, waiting, level: 0 }));
-        }
-        let (_, end) = self.ends.iter_mut().find(|(of, _)| *of == spot)?;
+            let arrivals = stream.track(&name, None);
+            let waiting = stream.counter_track("requests under way", Some(arrivals), "requests");
+            EndTracks { arrivals, waiting, level: 0 }
+        });
         end.level = (end.level + change).max(0);
-        let (track, counter, level) = (end.arrivals, end.waiting, end.level);
-        self.count(counter, at, level);
-        Some(track)
+        stream.count(end.waiting, at, end.level);
+        Some(end.arrivals)
     }
 
     fn works(&mut self, at: Cycle, tile: NocXy, unit: Unit, thread: u8, until: Cycle) {
@@ -350,7 +349,11 @@ impl<W: Write + Send> ChipTimeline<W> {
             Some(Working { track, span: None }) => Some(*track),
             None => None,
         };
-        let track = track.or_else(|| self.with(|stream| stream.track(&unit_name(unit), Some(root))));
+        let new = |stream: &mut Stream<W>| {
+            stream.expect(&Label { name: "busy", args: &[("thread", Value::U64(0))], ..Label::default() });
+            Ok(stream.track(&unit_name(unit), Some(root)))
+        };
+        let track = track.or_else(|| self.with(new));
         let (Some(track), Some(tracks)) = (track, self.tile(tile)) else { return };
         let working = tracks.units.of(unit).get_or_insert(Working { track, span: None });
         let from = working.span.map_or(at, |(_, end, _)| at.max(end));
@@ -361,8 +364,10 @@ impl<W: Write + Send> ChipTimeline<W> {
     fn write_work(&mut self, track: Track, span: Option<(Cycle, Cycle, u8)>) {
         let Some((from, until, thread)) = span else { return };
         let args = [("thread", Value::U64(thread.into()))];
-        self.begin(track, from, &Label { name: "busy", args: &args, ..Label::default() });
-        self.end(track, until);
+        self.with(|stream| {
+            stream.span(track, from, until, &Label { name: "busy", args: &args, ..Label::default() });
+            Ok(())
+        });
     }
 
     /// Writes the spans of units that have paused when this cycle is reached.
@@ -408,7 +413,7 @@ impl<W: Write + Send> ChipTimeline<W> {
             None => {
                 let name =
                     queue.map_or("launches of the host".to_owned(), |queue| format!("launches in queue {queue}"));
-                self.with(|stream| stream.track(&name, None))
+                self.with(|stream| Ok(stream.track(&name, None)))
             }
         };
         let Some(track) = track else { return };

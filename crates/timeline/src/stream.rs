@@ -3,6 +3,9 @@
 //! Events may come somewhat out of order: they are kept until [`Stream::advance`] says that none
 //! will come for an earlier time. Only what lies within a window of time is written; slices that
 //! are open when the window begins start there, and those that are open when it ends end there.
+//!
+//! A track is written before its first event, not when it is added: so what is written does not
+//! depend on how often somebody says how far time has come.
 
 use std::io::Write;
 use std::ops::Range;
@@ -46,8 +49,8 @@ pub struct Stream<W> {
     pending: Vec<Item>,
     /// Their arguments.
     args: Vec<Arg>,
-    /// Memory for the times and places of what is put in order.
-    order: Vec<(u64, u32)>,
+    /// Memory for what is put in order: the time of each, what it comes behind, and its place.
+    order: Vec<(u64, u32, u32)>,
     /// With so many they are put in order: not again and again for the sake of a few.
     limit: usize,
     /// Events so far, for the order of those of one time.
@@ -70,6 +73,8 @@ struct State {
     value: Option<Item>,
     /// Slices that are open and have been written, or will be.
     depth: u32,
+    /// The track has been written.
+    told: bool,
     /// Slices that are open and began behind the window.
     skipped: u32,
 }
@@ -80,6 +85,8 @@ struct Item {
     at: u64,
     sequence: u64,
     track: u32,
+    /// Zero; of a span that was told when it was over a number of its track.
+    behind: u32,
     kind: Kind,
 }
 
@@ -138,32 +145,16 @@ impl<W: Write> Stream<W> {
     }
 
     /// Adds a track for slices and instants, shown below `parent` in the order of creation.
-    ///
-    /// # Errors
-    /// The output fails.
-    pub fn track(&mut self, name: &str, parent: Option<Track>) -> Result<Track, TimelineError> {
-        self.add_track(name, parent, None).map(Track)
+    pub fn track(&mut self, name: &str, parent: Option<Track>) -> Track {
+        Track(self.add_track(name, parent, None))
     }
 
     /// Adds a track for the values of a counter.
-    ///
-    /// # Errors
-    /// The output fails.
-    pub fn counter_track(
-        &mut self,
-        name: &str,
-        parent: Option<Track>,
-        unit: &'static str,
-    ) -> Result<CounterTrack, TimelineError> {
-        self.add_track(name, parent, Some(unit)).map(CounterTrack)
+    pub fn counter_track(&mut self, name: &str, parent: Option<Track>, unit: &'static str) -> CounterTrack {
+        CounterTrack(self.add_track(name, parent, Some(unit)))
     }
 
-    fn add_track(
-        &mut self,
-        name: &str,
-        parent: Option<Track>,
-        unit: Option<&'static str>,
-    ) -> Result<u32, TimelineError> {
+    fn add_track(&mut self, name: &str, parent: Option<Track>, unit: Option<&'static str>) -> u32 {
         let index = u32::try_from(self.tracks.len()).expect("memory ends before tracks do");
         self.tracks.push(TrackRecord { name: name.to_owned(), parent: parent.map(|t| t.0), unit });
         // Of long texts only one format has any use.
@@ -171,17 +162,29 @@ impl<W: Write> Stream<W> {
             Format::Text => text::escaped(&path(&self.tracks, index)),
             Format::Perfetto | Format::Json => String::new(),
         };
-        let record = &self.tracks[index as usize];
+        self.states.push(State { path, ..State::default() });
+        index
+    }
+
+    /// Writes a track, behind those above it, unless that has been done.
+    fn tell_track(&mut self, index: u32) -> Result<(), TimelineError> {
+        let state = &mut self.states[index as usize];
+        if std::mem::replace(&mut state.told, true) {
+            return Ok(());
+        }
+        if let Some(parent) = self.tracks[index as usize].parent {
+            self.tell_track(parent)?;
+        }
+        let (state, record) = (&self.states[index as usize], &self.tracks[index as usize]);
         match self.format {
             Format::Perfetto => self.packets.track(&mut self.out, self.clock, index, record)?,
-            Format::Text => writeln!(self.out, "{}", text::track_line(&path, record))?,
+            Format::Text => writeln!(self.out, "{}", text::track_line(&state.path, record))?,
             Format::Json => {
                 let lines = json::track_lines(&self.tracks, index);
                 self.put_lines(&lines)?;
             }
         }
-        self.states.push(State { path, ..State::default() });
-        Ok(index)
+        Ok(())
     }
 
     /// A new arrow: from the label that has it as `from` to the one that has it as `to`.
@@ -192,6 +195,10 @@ impl<W: Write> Stream<W> {
 
     /// Begins a slice. Slices of a track are nested: the one that began last ends first.
     pub fn begin(&mut self, track: Track, at: u64, label: &Label<'_>) {
+        self.begin_behind(track, at, label, 0);
+    }
+
+    fn begin_behind(&mut self, track: Track, at: u64, label: &Label<'_>, behind: u32) {
         let details = self.details(label);
         let state = &mut self.states[track.0 as usize];
         if at >= self.window.end {
@@ -199,17 +206,38 @@ impl<W: Write> Stream<W> {
             return;
         }
         state.depth += 1;
-        self.push(at, track.0, Kind::Start(details));
+        self.push(at, track.0, behind, Kind::Start(details));
     }
 
     /// Ends the slice of a track that began last; without one nothing happens.
     pub fn end(&mut self, track: Track, at: u64) {
+        self.end_behind(track, at, 0);
+    }
+
+    /// Names that will come get their numbers now: those of spans, which are told later than they
+    /// happen, would depend on when that is.
+    pub fn expect(&mut self, label: &Label<'_>) {
+        self.names.add(label.name);
+        for (key, value) in label.args {
+            let _ = Arg::with_constant(&mut self.names, key, *value);
+        }
+    }
+
+    /// Adds a slice that is over, on a track that has no others: both of its ends come behind all
+    /// else of their times, in the order of tracks, whenever it is told.
+    pub fn span(&mut self, track: Track, from: u64, until: u64, label: &Label<'_>) {
+        let behind = track.0.saturating_add(1);
+        self.begin_behind(track, from, label, behind);
+        self.end_behind(track, until, behind);
+    }
+
+    fn end_behind(&mut self, track: Track, at: u64, behind: u32) {
         let state = &mut self.states[track.0 as usize];
         if state.skipped > 0 {
             state.skipped -= 1;
         } else if state.depth > 0 {
             state.depth -= 1;
-            self.push(at.min(self.window.end), track.0, Kind::End);
+            self.push(at.min(self.window.end), track.0, behind, Kind::End);
         }
     }
 
@@ -217,14 +245,14 @@ impl<W: Write> Stream<W> {
     pub fn instant(&mut self, track: Track, at: u64, label: &Label<'_>) {
         if self.window.contains(&at) {
             let details = self.details(label);
-            self.push(at, track.0, Kind::Instant(details));
+            self.push(at, track.0, 0, Kind::Instant(details));
         }
     }
 
     /// Adds the value of a counter from a time on.
     pub fn count(&mut self, track: CounterTrack, at: u64, value: i64) {
         if at < self.window.end {
-            self.push(at, track.0, Kind::Count(value));
+            self.push(at, track.0, 0, Kind::Count(value));
         }
     }
 
@@ -241,9 +269,9 @@ impl<W: Write> Stream<W> {
         Details { name: self.names.add(label.name), args, arrows }
     }
 
-    fn push(&mut self, at: u64, track: u32, kind: Kind) {
+    fn push(&mut self, at: u64, track: u32, behind: u32, kind: Kind) {
         self.sequence += 1;
-        self.pending.push(Item { at, sequence: self.sequence, track, kind });
+        self.pending.push(Item { at, sequence: self.sequence, track, behind, kind });
     }
 
     /// Whether so much waits that [`Self::advance`] writes something.
@@ -270,10 +298,10 @@ impl<W: Write> Stream<W> {
         // Those of one time stay in the order of their coming, and all where they are: they are
         // large.
         let mut order = std::mem::take(&mut self.order);
-        order.extend(items.iter().map(|item| item.at).zip(0..));
+        order.extend(items.iter().zip(0..).map(|(item, place)| (item.at, item.behind, place)));
         order.sort_unstable();
-        let ready = order.partition_point(|(of, _)| *of < at);
-        for &(_, place) in &order[..ready] {
+        let ready = order.partition_point(|(of, ..)| *of < at);
+        for &(.., place) in &order[..ready] {
             let item = &items[place as usize];
             let args = item.args(&args);
             if item.at < self.window.start {
@@ -329,7 +357,7 @@ impl<W: Write> Stream<W> {
                 std::mem::take(&mut state.before).into_iter().chain(value)
             })
             .collect();
-        open.sort_by_key(|(item, _)| item.sequence);
+        open.sort_by_key(|(item, _)| (item.behind, item.sequence));
         for (mut item, args) in open {
             item.at = self.window.start;
             self.write(&item, &args)?;
@@ -344,6 +372,7 @@ impl<W: Write> Stream<W> {
             Kind::End => Told::End,
             Kind::Count(value) => Told::Count(*value),
         };
+        self.tell_track(item.track)?;
         let at = self.clock.checked(item.at)?;
         match self.format {
             Format::Perfetto => self.packets.event(&mut self.out, &self.names, at, item.track, &told)?,
@@ -375,6 +404,9 @@ impl<W: Write> Stream<W> {
     /// As [`Self::advance`].
     pub fn finish(mut self) -> Result<W, TimelineError> {
         self.write_before(u64::MAX)?;
+        for index in (0..).take(self.tracks.len()) {
+            self.tell_track(index)?;
+        }
         if self.format == Format::Json {
             self.out.write_all(b"\n]}\n")?;
         }

@@ -252,15 +252,15 @@ proptest! {
 /// Events of a stream that was advanced as it grew.
 fn streamed(format: Format, window: std::ops::Range<u64>) -> Vec<u8> {
     let mut stream = Stream::new(Vec::new(), format, Clock::one_ns("cycle"), window).unwrap();
-    let core = stream.track("core", None).unwrap();
+    let core = stream.track("core", None);
     let arrow = stream.arrow();
     stream.begin(core, 10, &Label { name: "kernel", args: &[("launch", 7_u64.into())], ..Label::default() });
     stream.begin(core, 20, &Label { name: "wait", from: Some(arrow), ..Label::default() });
     stream.advance(15).unwrap();
     stream.end(core, 40);
     // A track may come later, and events before others that are not settled.
-    let bank = stream.track("bank", None).unwrap();
-    let level = stream.counter_track("level", Some(bank), "pages").unwrap();
+    let bank = stream.track("bank", None);
+    let level = stream.counter_track("level", Some(bank), "pages");
     stream.instant(bank, 30, &Label { to: Some(arrow), ..Label::named("read") });
     stream.count(level, 16, 2);
     stream.count(level, 35, 3);

@@ -124,7 +124,7 @@ fn the_same_timeline_gives_the_same_bytes_and_an_empty_one_is_a_file() {
 fn a_stream_keeps_what_waits_in_the_order_of_its_coming() {
     const EVENTS: u64 = 30_000;
     let mut stream = Stream::new(Vec::new(), Format::Text, Clock::one_ns("cycle"), 0..u64::MAX).unwrap();
-    let (core, level) = (stream.track("core", None).unwrap(), stream.counter_track("level", None, "").unwrap());
+    let (core, level) = (stream.track("core", None), stream.counter_track("level", None, ""));
     // Many of one time, some of a time that is long ahead.
     let time = |i: u64| if i.is_multiple_of(7) { 2 * i + 900 * (i % 31) } else { i / 10 * 20 };
     let (mut rounds, mut expected) = (0, Vec::new());
@@ -154,6 +154,51 @@ fn a_stream_keeps_what_waits_in_the_order_of_its_coming() {
     assert_eq!(lines.len(), expected.len());
     let found = lines.iter().zip(&expected).find(|(line, expected)| *line != expected);
     assert_eq!(found, None);
+}
+
+/// Events on tracks that come while others are written, and spans that are told when they are over,
+/// or later: the first one every `late` steps. Time comes as far as it is told every `step` steps.
+fn in_steps(format: Format, step: u64, late: u64) -> Vec<u8> {
+    let mut stream = Stream::new(Vec::new(), format, Clock::one_ns("cycle"), 100..200_000).unwrap();
+    let top = stream.track("top", None);
+    let units = [stream.track("b", Some(top)), stream.track("a", Some(top))];
+    stream.expect(&Label::named("busy"));
+    let (mut tracks, mut over) = (Vec::new(), Vec::new());
+    for i in 0..30_000 {
+        if i % 700 == 0 {
+            tracks.push(stream.track(&format!("track {i}"), Some(top)));
+        }
+        // Of both units at once.
+        if i % 10 == 9 {
+            over.push((10 * i - 50, 10 * i - 5));
+        }
+        stream.instant(tracks[i as usize % tracks.len()], 10 * i, &Label::named("now"));
+        if i % late == 0 {
+            for (from, until) in over.drain(..) {
+                let number = (from / 10 % 2) as usize;
+                for unit in [units[number], units[1 - number]] {
+                    stream.span(unit, from, until, &Label::named("busy"));
+                }
+            }
+        }
+        if i % step == 0 {
+            // The next span may have begun.
+            let next = 10 * ((i + 1) / 10 * 10 + 9) - 50;
+            let first = over.first().map_or(next, |(from, _)| *from);
+            stream.advance(first.min(10 * i)).unwrap();
+        }
+    }
+    stream.finish().unwrap()
+}
+
+#[test]
+fn what_a_stream_writes_does_not_depend_on_how_it_is_advanced() {
+    for format in [Format::Perfetto, Format::Json, Format::Text] {
+        let once = in_steps(format, u64::MAX, 1);
+        for (step, late) in [(1, 1), (900, 1), (1, 50), (77, 333)] {
+            assert!(in_steps(format, step, late) == once, "{format:?}, every {step} steps, spans every {late}");
+        }
+    }
 }
 
 #[test]
