@@ -13,7 +13,8 @@
 //! Kernels of the command queue are no kernels of a program: of their tiles' L1 nothing is asked
 //! but that what they read has been written. Below the space of buffers loads are right wherever it
 //! has been written, except by kernels from the configuration of their launch. There they are right
-//! where the same instruction has been right before.
+//! where the same instruction has been right before, and so they are in buffers that have less than
+//! the 64 bytes of which the chip is told otherwise.
 //!
 //! Copies in data caches are the chip's part ([`tilework_sim::What::Holds`]). In local RAM all of
 //! the word must have been written, and it must be so far from the limit of the stack that no
@@ -94,7 +95,7 @@ impl ToldPages {
     }
 }
 
-/// The words of the configuration that instructions of a core have loaded.
+/// The words of the configuration, or of a small buffer, that instructions of a core have loaded.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaders {
     /// Each with the loads since it was told.
@@ -109,17 +110,20 @@ impl Default for Loaders {
 }
 
 impl Loaders {
-    /// Whether it has to be told that the instruction at `pc` loads this word.
-    fn is_due(&mut self, pc: u32, word: u32) -> bool {
+    /// Whether it has to be told that the instruction at `pc` loads this word: at once if it
+    /// `repeats` that, otherwise when it has done so twice.
+    fn is_due(&mut self, pc: u32, word: u32, repeats: bool) -> bool {
         let (of, loads, seen) = &mut self.told[KnownOf::loader(pc)];
-        if (*of, *loads) == (pc, word) {
-            *seen += 1;
-            if *seen < AGAIN_L1 {
-                return false;
-            }
-        }
-        (*of, *loads, *seen, self.has_told) = (pc, word, 0, true);
-        true
+        let is_same = (*of, *loads) == (pc, word);
+        let is_due = if is_same { *seen + 1 >= AGAIN_L1 } else { repeats };
+        let loaded = match (is_due, is_same) {
+            (true, _) => 0,
+            (false, true) => *seen + 1,
+            // With the next one it is due.
+            (false, false) => AGAIN_L1 - 1,
+        };
+        (*of, *loads, *seen, self.has_told) = (pc, word, loaded, true);
+        is_due
     }
 
     /// Another program begins.
@@ -207,12 +211,30 @@ impl ToldWords {
 }
 
 impl CheckObserver {
-    /// A kernel has accessed L1: tells what is known there, if it is time to.
+    /// A kernel has accessed L1, with a load by the instruction at `loader`: tells what is known
+    /// there, if it is time to.
     #[inline]
-    pub(super) fn may_know_l1(&mut self, tile: &mut Tile, core: Processor, span: Span, at: Cycle) {
+    pub(super) fn may_know_l1(&mut self, tile: &mut Tile, core: Processor, span: Span, loader: Option<u32>, at: Cycle) {
         let state = &mut tile.cores[core.index()];
-        if self.is_asked && state.owns(span) && state.told[0].is_due(span.addr.into(), AGAIN_L1) {
+        if !self.is_asked || !state.owns(span) {
+            return;
+        }
+        if u64::from(state.owned.end - state.owned.start) < WORD {
+            // Smaller than a granule.
+            if let Some(pc) = loader {
+                self.may_know_owned_word(tile, core, (pc, span.addr), at);
+            }
+        } else if state.told[0].is_due(span.addr.into(), AGAIN_L1) {
             self.know_l1(tile, core, at, span.addr);
+        }
+    }
+
+    /// A kernel has loaded a word of a buffer that is smaller than a granule.
+    fn may_know_owned_word(&mut self, tile: &mut Tile, core: Processor, (pc, addr): (u32, u32), at: Cycle) {
+        let word = Span { addr: addr / 4 * 4, len: 4 };
+        let is_circular = tile.cbs.iter().any(|cb| cb.has(word.addr) || cb.has(word.addr + 3));
+        if !is_circular && tile.cores[core.index()].owns(word) {
+            self.may_know_loader(tile, core, (pc, addr, true), at);
         }
     }
 
@@ -280,11 +302,14 @@ impl CheckObserver {
         }
     }
 
-    /// A kernel has loaded a word of its launch's configuration, which is right.
+    /// A kernel has loaded a word of its launch's configuration, or of a buffer, which is right. Most
+    /// kernels load each argument once, and it is told only if the same instruction loads the word
+    /// again, unless that is likely: it `repeats`.
     #[inline]
-    pub(super) fn may_know_loader(&mut self, tile: &mut Tile, core: Processor, (pc, addr): (u32, u32), at: Cycle) {
+    pub(super) fn may_know_loader(&mut self, tile: &mut Tile, core: Processor, load: (u32, u32, bool), at: Cycle) {
+        let (pc, addr, repeats) = load;
         let loaders = &mut tile.cores[core.index()].loaders;
-        if self.is_asked && is_whole_word(&tile.l1, addr) && loaders.is_due(pc, addr / 4) {
+        if self.is_asked && is_whole_word(&tile.l1, addr) && loaders.is_due(pc, addr / 4, repeats) {
             let (page, granules) = (addr / WORD_PAGE, 1 << (addr / 4 % 64));
             self.tell(Known { tile: tile.xy, core, since: at, of: KnownOf::By(pc), page, granules });
         }

@@ -90,7 +90,8 @@ impl CheckObserver {
             (false, Agent::Core(_)) if launch.config.contains(&span.addr) => {
                 let past = past_arguments(tile, core, actor, span, &launch);
                 if let (None, Some(code)) = (&past, actor.code) {
-                    self.may_know_loader(tile, core, (code.pc, span.addr), actor.at);
+                    let is_semaphore = semaphores(&launch).contains(&span.addr);
+                    self.may_know_loader(tile, core, (code.pc, span.addr, is_semaphore), actor.at);
                 }
                 past.map(|what| (&rows::ARGS_PAST_END, what))
             }
@@ -278,13 +279,18 @@ fn arguments_of(launch: &LaunchNote, core: Processor) -> &ArgumentsNote {
     }
 }
 
+/// Where the semaphores of a launch are.
+fn semaphores(launch: &LaunchNote) -> Range<u32> {
+    launch.semaphores..launch.semaphores + SEMAPHORE * launch.semaphore_count
+}
+
 /// What a core of tile number `number` of a launch may read of its configuration: its own
 /// arguments, and all others.
 fn readable(launch: &LaunchNote, core: Processor, number: usize) -> (Range<u32>, [Range<u32>; 3]) {
     let arguments = arguments_of(launch, core);
     let others = [
         arguments.common..arguments.common + 4 * arguments.common_words,
-        launch.semaphores..launch.semaphores + SEMAPHORE * launch.semaphore_count,
+        semaphores(launch),
         launch.cb_config..launch.cb_config + cb_bytes(launch),
     ];
     (arguments.unique..arguments.unique + 4 * arguments.words(number), others)

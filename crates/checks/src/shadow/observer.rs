@@ -130,7 +130,7 @@ impl CheckObserver {
             What::Load { addr, bytes, value, cached } if addr < L1_SIZE => {
                 let span = Span { addr, len: bytes.into() };
                 self.loaded(tile, (core, actor), span, (value, cached));
-                self.may_know_l1(tile, core, span, event.at);
+                self.may_know_l1(tile, core, span, Some(event.pc), event.at);
                 self.may_know_loads(tile, core, addr, event.at);
             }
             What::Store { addr, bytes, value } if addr < L1_SIZE => {
@@ -140,7 +140,7 @@ impl CheckObserver {
                 }
                 tile.caches.drop_line(core, addr);
                 self.wrote(tile, Some(core), actor, span);
-                self.may_know_l1(tile, core, span, event.at);
+                self.may_know_l1(tile, core, span, None, event.at);
                 self.may_know_stores(tile, core, addr, event.at);
                 if core == Processor::Brisc {
                     self.watch_done(tile, addr, bytes, value);

@@ -16,7 +16,7 @@ use tilework_driver::{
 };
 use tilework_riscv::{Insn, Op, encode};
 use tilework_sim::{
-    Agent, Event, Observer, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What,
+    Agent, Event, Known, KnownOf, Observer, PacketEvent, PacketKind, Request, RequestId, RequestKind, Spot, Unit, What,
 };
 
 const TILE: NocXy = NocXy::new(1, 2);
@@ -25,6 +25,7 @@ const TEXT: u32 = 0x9000;
 const BASE: u32 = WORKER.kernel_config.get();
 const CB: u32 = WORKER.data.get();
 const BUFFER: u32 = 0x10_0000;
+const SMALL: u32 = 0x11_0010;
 
 fn code(processor: Processor, text: u32, words: &[Insn]) -> CodeNote {
     let code: Vec<u8> = words.iter().flat_map(|&insn| encode(insn).unwrap().to_le_bytes()).collect();
@@ -47,7 +48,7 @@ struct Bench {
 impl Bench {
     /// A program of two tiles runs: BRISC and NCRISC have a kernel, two arguments each, a circular
     /// buffer of two pages of 64 bytes; a buffer of three pages of 64 bytes is in DRAM bank 1, one
-    /// of 128 bytes in L1.
+    /// of 128 bytes and one of 16 in L1.
     fn new() -> Self {
         let checks = Arc::new(Mutex::new(Checks::new(Policy::new(&[Word::Suspicious], Vec::new()).unwrap())));
         let mut bench = Self { observer: CheckObserver::new(Arc::clone(&checks)), checks, at: 0 };
@@ -56,11 +57,13 @@ impl Bench {
         for (id, kind, bank, range) in [
             (1, MemoryKind::Dram, BankNote::Dram(1), 0x1000..0x10C0),
             (2, MemoryKind::L1, BankNote::Core(TILE), u64::from(BUFFER)..u64::from(BUFFER) + 128),
+            (3, MemoryKind::L1, BankNote::Core(TILE), u64::from(SMALL)..u64::from(SMALL) + 16),
         ] {
             let run = RunNote { bank, range: range.clone(), first_page: 0, stride: 1 };
-            let pages = ((range.end - range.start) / 64) as u32;
+            let page_size = (range.end - range.start).min(64) as u32;
+            let pages = (range.end - range.start) as u32 / page_size;
             let (name, banks, runs) = (format!("b{id}"), vec![bank], vec![run]);
-            let (page_size, distance) = (64, 64);
+            let distance = page_size;
             let note = BufferNote { id, name, kind, page_size, distance, pages, taken: range, banks, runs };
             bench.note(Note::Allocated(Arc::new(note)));
         }
@@ -349,4 +352,64 @@ fn a_copy_that_is_stale() {
     bench.brisc(0x30, load(BUFFER));
     bench.brisc(0x30, cached);
     assert_eq!(bench.findings()[0].count, 1);
+}
+
+/// The words of L1 that are known to be loaded by single instructions.
+fn loaders(known: &[Known]) -> Vec<(Processor, u32, u32)> {
+    let word = |known: &Known| 256 * known.page + 4 * known.granules.trailing_zeros();
+    let by = |known: &Known| match known.of {
+        KnownOf::By(pc) => Some((known.core, pc, word(known))),
+        _ => None,
+    };
+    known.iter().filter_map(by).collect()
+}
+
+#[test]
+fn words_of_a_small_buffer_are_known_by_the_instructions_that_load_them() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.observer.known(), [], "nothing is told before it is asked for");
+    bench.brisc(0x30, store(SMALL + 4, 1));
+    assert_eq!(loaders(&bench.observer.known()), [], "a store is always seen");
+    bench.brisc(0x34, load(SMALL + 4));
+    bench.ncrisc(load(SMALL + 4));
+    let known = bench.observer.known();
+    let wanted = [(Processor::Brisc, TEXT + 0x34, SMALL + 4), (Processor::Ncrisc, TEXT + 0x100, SMALL + 4)];
+    assert_eq!(loaders(&known), wanted);
+    assert!(known.iter().all(|known| known.tile == TILE && known.granules.count_ones() == 1), "{known:?}");
+    // The same again, and what is in part not written.
+    bench.brisc(0x34, load(SMALL + 4));
+    bench.brisc(0x38, What::Store { addr: SMALL + 8, bytes: 1, value: 1 });
+    bench.brisc(0x3C, What::Load { addr: SMALL + 8, bytes: 1, value: 1, cached: false });
+    assert_eq!(loaders(&bench.observer.known()), []);
+    assert_eq!(bench.found(), [] as [&str; 0]);
+    // What is beside it, and what nobody has written.
+    bench.brisc(0x40, load(SMALL + 16));
+    bench.brisc(0x44, load(SMALL + 12));
+    assert_eq!(loaders(&bench.observer.known()), []);
+    assert_eq!(bench.found(), ["l1-past-buffer", "l1-unwritten-read", "l1-unwritten-read"]);
+    // Of memory in granules that is told as such, and of circular buffers not at all.
+    bench.brisc(0x48, store(BUFFER, 1));
+    bench.brisc(0x4C, load(BUFFER));
+    bench.ncrisc(store(CB, 7));
+    bench.ncrisc(load(CB));
+    assert_eq!(loaders(&bench.observer.known()), []);
+}
+
+#[test]
+fn an_argument_is_known_when_the_same_instruction_loads_it_again() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.observer.known(), []);
+    bench.brisc(0x30, load(BASE));
+    bench.brisc(0x34, load(BASE));
+    bench.brisc(0x30, load(BASE + 4));
+    assert_eq!(loaders(&bench.observer.known()), [], "each by another instruction, or another argument");
+    bench.brisc(0x30, load(BASE + 4));
+    bench.brisc(0x34, load(BASE));
+    let wanted = [(Processor::Brisc, TEXT + 0x30, BASE + 4), (Processor::Brisc, TEXT + 0x34, BASE)];
+    assert_eq!(loaders(&bench.observer.known()), wanted);
+    bench.brisc(0x30, load(BASE + 4));
+    assert_eq!(loaders(&bench.observer.known()), []);
+    // What was told takes its time, and may not have come.
+    (0..16).for_each(|_| bench.brisc(0x30, load(BASE + 4)));
+    assert_eq!(loaders(&bench.observer.known()), [(Processor::Brisc, TEXT + 0x30, BASE + 4)]);
 }

@@ -327,7 +327,7 @@ impl Recorder {
     #[inline(never)]
     pub(crate) fn store(&mut self, core: Processor, at: Cycle, pc: u32, stored: Stored) {
         let Stored { addr, bytes, value } = stored;
-        if self.leaves_out && self.unseen.contains(&addr) {
+        if self.leaves_out && addr >= NIU0_BASE && self.skips_outside(core, addr) {
             return;
         }
         if (LOCAL_BASE..NIU0_BASE).contains(&addr) && self.leaves_out && self.filter.local.keeps(core, pc, addr, bytes)
