@@ -1,9 +1,9 @@
 //! Tables that are asked for every event: by tile, and by request.
 
 use tilework_abi::noc::NocXy;
-use tilework_sim::RequestId;
+use tilework_sim::{RequestId, Spot};
 
-/// A value for each tile, by its coordinates, which have six bits each.
+/// A value for each tile, by its place in the order of tiles.
 #[derive(Clone, Debug)]
 pub(crate) struct ByTile<T>(Vec<Option<Box<T>>>);
 
@@ -16,7 +16,7 @@ impl<T> Default for ByTile<T> {
 impl<T> ByTile<T> {
     #[inline]
     fn place(tile: NocXy) -> usize {
-        usize::from(tile.x) << 6 | usize::from(tile.y & 0x3F)
+        Spot::Tensix(tile).rank() as usize
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use tilework_driver::{BankNote, BufferNote};
+use tilework_sim::Spot;
 
 /// A buffer and the launches that may use it.
 #[derive(Clone, Debug)]
@@ -24,13 +25,12 @@ pub(crate) struct Buffers {
     banks: Vec<Vec<Entry>>,
 }
 
-/// Where a bank is in a table of all: the host, DRAM, the tiles by their coordinates, which have
-/// six bits each.
+/// Where a bank is in a table of all: the host, DRAM, the tiles in their order.
 fn place(bank: BankNote) -> usize {
     match bank {
         BankNote::Host => 0,
         BankNote::Dram(bank) => 1 + usize::from(bank),
-        BankNote::Core(xy) => 1 + (1 << u8::BITS) + (usize::from(xy.y) << 6 | usize::from(xy.x)),
+        BankNote::Core(xy) => 1 + (1 << u8::BITS) + Spot::Tensix(xy).rank() as usize,
     }
 }
 

@@ -280,8 +280,10 @@ pub enum What {
 }
 
 impl Spot {
-    /// Its place in the order of tiles.
-    pub(super) const fn rank(self) -> u32 {
+    /// Its place in the order of tiles. Tensix tiles come first, in the order of columns, then of
+    /// rows, each of six bits.
+    #[inline]
+    pub const fn rank(self) -> u32 {
         match self {
             Self::Tensix(xy) => (xy.x as u32) << 6 | (xy.y & 0x3F) as u32,
             Self::Dram(bank) => 1 << 14 | bank as u32,
