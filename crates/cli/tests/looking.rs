@@ -95,6 +95,29 @@ fn looking_changes_neither_cycles_nor_bytes() {
     }
 }
 
+#[test]
+fn a_timeline_has_the_same_bytes_whatever_is_checked() {
+    for (name, inputs) in programs().iter().filter(|(name, _)| ["ring", "softmax", "traced"].contains(&&**name)) {
+        let out = tempfile::tempdir().unwrap();
+        let (program, folder) = (example(name).display().to_string(), out.path().display().to_string());
+        let trace = |checks: &str, form: &str| {
+            let file = out.path().join(format!("{checks}.{form}"));
+            let shown = file.display().to_string();
+            let mut args = vec!["run", &program, "--out", &folder, "--checks", checks, "--trace", &shown];
+            args.extend(inputs.iter().map(String::as_str));
+            tilework(&args).code(0);
+            std::fs::read(file).unwrap()
+        };
+        for form in ["pftrace", "txt"] {
+            let off = trace("off", form);
+            assert!(off.len() > 10_000, "{name}: {} bytes", off.len());
+            for checks in ["warn", "races"] {
+                assert!(trace(checks, form) == off, "{name}, {checks}: another {form}");
+            }
+        }
+    }
+}
+
 /// The events of a timeline in the text form: time, then the rest of the line.
 fn timeline(name: &str, more: &[&str]) -> Vec<(u64, String)> {
     let out = tempfile::tempdir().unwrap();
