@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
-use xtask::{bench, coverage, diff, dist, firmware, soak, swap, ttnn};
+use xtask::{bench, coverage, diff, firmware, soak, swap, ttnn};
 
 /// Development tasks of Tilework.
 #[derive(Parser)]
@@ -27,12 +27,6 @@ enum Task {
     /// With --library, compare our shared library with others that have the libttsim interface
     /// instead; `bench models` has compiled models on the chip, natively and by JAX.
     Bench(bench::BenchArgs),
-    /// Build the command and the card's library for what the example programs spend their time on.
-    ///
-    /// Compiles both twice: with counters, with which the kernel programs of examples/ run, and with
-    /// what was counted (profile-guided optimisation). Needs llvm-profdata: `rustup component add
-    /// llvm-tools`.
-    Dist,
     /// Measure one row; started by `bench --library`.
     #[command(hide = true)]
     BenchChild(bench::ChildArgs),
@@ -84,7 +78,6 @@ fn task(task: Task) -> Result<()> {
         Task::Firmware(args) if args.rebuild_check => firmware::rebuild_check(&root),
         Task::Firmware(_) => firmware::build(&root),
         Task::Bench(args) => bench::run(&root, &args),
-        Task::Dist => dist::run(&root),
         Task::BenchChild(args) => args.run(),
         Task::Diff(args) => diff::run(&root, &args),
         Task::Coverage(args) => coverage::run(&root, &args),

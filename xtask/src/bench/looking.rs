@@ -7,13 +7,12 @@
 //! is printed in bold, and counted.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-
-use crate::kernel_programs::{self, LARGE};
 
 /// Rounds of all ways: at least so many of each program, and further ones until it has taken so
 /// long with all that belongs to a run.
@@ -29,12 +28,18 @@ const WAYS: [(&str, &[&str], f64); 4] = [
     ("`--trace`", &["--checks", "off", "--trace"], 2.0),
 ];
 
+/// The program that gets a large input, because its own is over at once.
+const LARGE: &str = "increment";
+
 /// What the table says of some programs beside their names.
 const TITLES: [(&str, &str); 3] = [
     (LARGE, ", 1 Mi words on 118 workers: cores that load and store"),
     ("functions", ": the coprocessor works"),
     ("matmul", ", 128 x 128"),
 ];
+
+/// Words of the large input.
+const WORDS: u32 = 1 << 20;
 
 /// Prints the table.
 ///
@@ -44,15 +49,15 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     let tilework = build(root)?;
     let folder = tempfile::tempdir()?;
     let big = folder.path().join("x.npy");
-    kernel_programs::write_large(&big)?;
+    write_words(&big)?;
     let heads: Vec<String> = WAYS.iter().map(|(name, _, most)| format!("{name}, at most {most}")).collect();
     println!("| program | {} |\n|---|{}", heads.join(" | "), "---:|".repeat(WAYS.len()));
     let mut over = 0;
-    for name in kernel_programs::names(root)? {
-        let arguments = kernel_programs::arguments(root, &name, &big)?;
+    for name in programs(root)? {
+        let inputs = inputs(root, &name, &big)?;
         let times = measure(|options| {
             let mut command = Command::new(&tilework);
-            command.arg("run").args(&arguments);
+            command.current_dir(root).arg("run").arg(format!("examples/{name}/program.toml")).args(&inputs);
             command.args(["--threads", "1", "--report", "json", "--out"]).arg(folder.path()).args(options);
             if options.contains(&"--trace") {
                 command.arg(folder.path().join("trace.pftrace"));
@@ -96,6 +101,20 @@ fn lower_quartile(mut times: Vec<f64>) -> f64 {
     times[times.len() / 4]
 }
 
+/// The kernel programs among the examples, in the order of their names.
+fn programs(root: &Path) -> Result<Vec<String>> {
+    let folders = std::fs::read_dir(root.join("examples")).context("the examples cannot be read")?;
+    let mut names = Vec::new();
+    for folder in folders {
+        let folder = folder?;
+        if folder.path().join("program.toml").is_file() {
+            names.push(folder.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
 /// Builds the command for release.
 fn build(root: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -104,6 +123,32 @@ fn build(root: &Path) -> Result<PathBuf> {
     ensure!(command.status().context("cargo could not be started")?.success(), "the command could not be built");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     Ok(root.join(target).join("release").join(format!("tilework{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// The arrays of an example: those beside it that are named as its buffers, or the large one.
+fn inputs(root: &Path, name: &str, big: &Path) -> Result<Vec<String>> {
+    let folder = root.join("examples").join(name);
+    let of = |array: &str, file: &Path| ["--input".to_owned(), format!("{array}={}", file.display())];
+    if name == LARGE {
+        return Ok(of("x", big).into());
+    }
+    let program: toml::Table = std::fs::read_to_string(folder.join("program.toml"))?.parse()?;
+    let buffers = program.get("buffers").and_then(toml::Value::as_table).context("a program without buffers")?;
+    let files = buffers.keys().map(|buffer| (buffer, folder.join(format!("{buffer}.npy"))));
+    Ok(files.filter(|(_, file)| file.exists()).flat_map(|(buffer, file)| of(buffer, &file)).collect())
+}
+
+/// Writes an array of 32-bit words in NumPy's format, version 1.0 (`numpy.lib.format`).
+fn write_words(path: &Path) -> Result<()> {
+    let text = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': ({WORDS},), }}");
+    // With magic and length a multiple of 64 bytes.
+    let len = (text.len() + 11).next_multiple_of(64) - 10;
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    file.write_all(b"\x93NUMPY\x01\x00")?;
+    file.write_all(&u16::try_from(len)?.to_le_bytes())?;
+    file.write_all(format!("{text:<width$}\n", width = len - 1).as_bytes())?;
+    (0..WORDS).try_for_each(|word| file.write_all(&word.to_le_bytes()))?;
+    Ok(file.flush()?)
 }
 
 /// The seconds that a run has needed, by its report.
