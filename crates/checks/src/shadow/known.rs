@@ -302,9 +302,9 @@ impl CheckObserver {
         }
     }
 
-    /// A kernel has loaded a word of its launch's configuration, or of a buffer, which is right. Most
-    /// kernels load each argument once, and it is told only if the same instruction loads the word
-    /// again, unless that is likely: it `repeats`.
+    /// A kernel has loaded a word of its launch's configuration, or of a buffer, which is right.
+    /// Most kernels load each argument once, and it is told only if the same instruction loads the
+    /// word again, unless that is likely: it `repeats`.
     #[inline]
     pub(super) fn may_know_loader(&mut self, tile: &mut Tile, core: Processor, load: (u32, u32, bool), at: Cycle) {
         let (pc, addr, repeats) = load;

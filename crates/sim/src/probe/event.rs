@@ -207,8 +207,8 @@ pub enum What {
     /// A core waits in an access to this address (`CORES`).
     Blocked(u32),
     /// A core that was parked or blocked goes on (`CORES`). One that was parked has been in an
-    /// iteration of its poll loop when what it waited for changed, at the event's cycle: what it did
-    /// there before is told as of that cycle, too ([`Event::early`]).
+    /// iteration of its poll loop when what it waited for changed, at the event's cycle: what it
+    /// did there before is told as of that cycle, too ([`Event::early`]).
     Resumed,
     /// A unit of the coprocessor works (`UNITS`): instructions that follow one another at once are
     /// one event.

@@ -177,8 +177,8 @@ impl Recorder {
     }
 
     /// A core that slept in a poll loop wakes at this cycle, at the beginning of the iteration that
-    /// it is in then: what it does before was due while observers were told that it sleeps, and they
-    /// may have been told that this time is over.
+    /// it is in then: what it does before was due while observers were told that it sleeps, and
+    /// they may have been told that this time is over.
     pub(crate) fn wakes(&mut self, core: Processor, at: Cycle) {
         self.woken[core as usize] = at;
     }

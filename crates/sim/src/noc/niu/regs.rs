@@ -157,9 +157,9 @@ impl Niu {
         }
     }
 
-    /// Writes a word to a field that takes effect only with `NOC_CMD_CTRL`, as most writes that prepare a
-    /// request do. Returns false, without effect, for any other register and for a field that must
-    /// not be written now; [`Niu::write`] handles these.
+    /// Writes a word to a field that takes effect only with `NOC_CMD_CTRL`, as most writes that
+    /// prepare a request do. Returns false, without effect, for any other register and for a field
+    /// that must not be written now; [`Niu::write`] handles these.
     #[inline(always)]
     pub(crate) fn write_field(&mut self, off: u32, value: u32) -> bool {
         let (buf, word) = (off / noc::CMD_BUF_STRIDE, off % noc::CMD_BUF_STRIDE / 4);

@@ -288,7 +288,8 @@ impl Niu {
         self.depart_at(start, mem, out).map_err(|fault| self.named(fault, at))
     }
 
-    /// As [`Niu::depart`], of a [plain read](Start::is_plain_read): of this initiator, in this packet.
+    /// As [`Niu::depart`], of a [plain read](Start::is_plain_read): of this initiator, in this
+    /// packet.
     pub(crate) fn depart_plain_read(&mut self, at: Cycle, initiator: u8, packet: Box<Packet>, out: &mut Outbox) {
         for index in [counter::MST_RD_REQ_STARTED, counter::MST_RD_REQ_SENT, counter::MST_CMD_ACCEPTED] {
             self.count(index, 1);
