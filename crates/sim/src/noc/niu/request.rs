@@ -147,8 +147,7 @@ impl Niu {
         let id = RequestId::new(self.place.node, self.noc, self.requests);
         let reply = Reply { to: dest.place, trid, addr: back };
         let packet = self.read_packet(id, source.place, (addr, len as u32), reply);
-        let at = (at + timing::NIU_ISSUE).max(self.free_at);
-        self.free_at = at + timing::FLIT;
+        let at = self.next_turn(at + timing::NIU_ISSUE, 1);
         Some(Start { at, leaving: Leaving::Read(buf as u8, packet) })
     }
 
@@ -260,9 +259,16 @@ impl Niu {
         }
     }
 
-    fn schedule(&mut self, at: Cycle, request: Request) -> Start {
+    /// When a packet of so many flits leaves that is ready at cycle `at`: behind those before it.
+    #[inline]
+    fn next_turn(&mut self, at: Cycle, flits: u64) -> Cycle {
         let at = at.max(self.free_at);
-        self.free_at = at + request.action.flits() * timing::FLIT;
+        self.free_at = at + flits * timing::FLIT;
+        at
+    }
+
+    fn schedule(&mut self, at: Cycle, request: Request) -> Start {
+        let at = self.next_turn(at, request.action.flits());
         let leaving = match request.action {
             Action::Read { from, addr, len, reply } if len <= u64::from(MAX_PACKET_BYTES) => {
                 Leaving::Read(request.initiator, self.read_packet(request.id, from, (addr, len as u32), reply))
