@@ -3,7 +3,8 @@
 
 use crate::pages::Pages;
 use crate::poll::{PollLoop, Polls};
-use crate::{CsrFile, Cycle, Width};
+use crate::{CODE_PAGE_BYTES, CodePage, CsrFile, Cycle, Width};
+use std::sync::Arc;
 
 /// The five cores of a tile. The kind decides only which CSRs are scratch (`BabyRISCV/CSRs.md`).
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -256,6 +257,22 @@ impl Core {
         self.repeat(cycles);
         self.polls.resume(self.now);
         cycles
+    }
+
+    /// The page of the next instruction, and its place there, if the core has decoded that page
+    /// last.
+    pub fn next_on_page(&self) -> Option<(&Arc<CodePage>, usize)> {
+        let page = self.pages.current(self.pc & !(CODE_PAGE_BYTES - 1))?;
+        Some((page, (self.pc % CODE_PAGE_BYTES / 4) as usize))
+    }
+
+    /// For a core blocked in a push: it has made this one and others behind it, `count` in all, and
+    /// comes to the next at cycle `at`.
+    pub fn has_pushed(&mut self, count: usize, at: Cycle) {
+        self.polls.note_effect();
+        self.pc = self.pc.wrapping_add(4 * count as u32);
+        self.retired += count as u64;
+        self.now = at;
     }
 
     /// Holds a running core for `cycles` between two instructions, as something outside it may.

@@ -42,6 +42,11 @@ impl Pages {
         Ok(&self.current.as_ref().expect("it was turned to above").page)
     }
 
+    /// The page at `base`, if it is the current one.
+    pub(crate) fn current(&self, base: u32) -> Option<&Arc<CodePage>> {
+        self.current.as_ref().filter(|entry| entry.base == base).map(|entry| &entry.page)
+    }
+
     /// Makes the page at `base` the current one. Pages change places, so that nothing is counted.
     fn turn_to<B: Bus>(&mut self, bus: &mut B, at: Cycle, base: u32, pc: u32) -> Result<(), B::Fault> {
         let others = self.others.get_or_insert_default();

@@ -27,6 +27,7 @@ use super::mover::Mover;
 use super::origin::Origin;
 use super::pack::{self, Packer};
 use super::src::Sources;
+use super::supply::Row;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
 use super::vector::Vector;
@@ -59,6 +60,8 @@ pub(super) struct Thread {
     pub(super) mutex: Option<usize>,
     /// What Auto TTSync knows.
     pub(super) tracking: super::ttsync::Tracking,
+    /// What its core pushes next, which waits for room.
+    pub(super) row: Option<Row>,
 }
 
 /// Until when units are busy for a thread.
@@ -115,6 +118,10 @@ pub(super) struct Coprocessor {
     pub(super) agenda: Agenda,
     /// The last step.
     last: Cycle,
+    /// The cycle before which steps are taken.
+    pub(super) end: Cycle,
+    /// Pushes of a row have been made of which the core has not been told.
+    pub(super) has_pushed: bool,
     /// What blocked cores wait for.
     pub(super) awaited: Awaits,
     /// What has changed for them.
@@ -169,6 +176,8 @@ impl Default for Coprocessor {
             unpackers: Unpackers::default(),
             agenda: Agenda::default(),
             last: 0,
+            end: 0,
+            has_pushed: false,
             bugs: Bugs::AS_CHIP,
             held: 0,
             passed: 0,
@@ -315,6 +324,7 @@ impl Coprocessor {
     /// # Errors
     /// [`Hold`]; the step that was due then has changed nothing.
     pub(super) fn run(&mut self, end: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
+        self.end = end;
         while self.agenda.next() < end {
             let mut now = self.agenda.next();
             let agent = self.agenda.begin();
@@ -427,12 +437,23 @@ impl Coprocessor {
             false => later.min(t.front.next_arrival(now).unwrap_or(NEVER)),
         };
         if is_awaited {
-            self.unblock_for(self.observe(thread).difference(before), now + 1);
+            let gained = self.observe(thread).difference(before);
+            if self.awaited.meets(gained) {
+                self.gains(thread, now, before, outside);
+            }
             if passed && self.threads[thread].tracking.take_waiting() {
                 self.unblock(now + 1);
             }
         }
         Ok(next)
+    }
+
+    /// In the step of cycle `now` thread `thread` has come to have something for which a core waits,
+    /// and did not have `before`.
+    #[inline(never)]
+    fn gains(&mut self, thread: usize, now: Cycle, before: Awaits, outside: &impl Outside) {
+        self.make_pushes(thread, now, outside);
+        self.unblock_for(self.observe(thread).difference(before), now + 1);
     }
 
     /// What blocked cores wait for and thread `thread` now has.

@@ -36,6 +36,7 @@ mod scalar_tests;
 mod show;
 mod src;
 mod status;
+mod supply;
 mod sync;
 mod tdma;
 #[cfg(test)]
@@ -60,6 +61,7 @@ pub use origin::Origin;
 use pcbuf::PcBuf;
 pub(crate) use show::PARTS;
 use std::collections::BTreeMap;
+pub(crate) use supply::Row;
 use tdma::Tdma;
 use tilework_abi::address_map::MOP_WORDS;
 use tilework_abi::tensix::Processor;
@@ -137,6 +139,25 @@ impl Tensix {
     /// A core is blocked and waits for `what`, until [`Tensix::take_changed`].
     pub(crate) fn core_blocks(&mut self, what: Awaits) {
         self.coprocessor.awaited = self.coprocessor.awaited.with(what);
+    }
+
+    /// What the core of thread `thread` pushes next, while it waits for room; nothing when it does
+    /// not wait any more.
+    #[inline]
+    pub(crate) fn set_row(&mut self, thread: usize, row: Option<Row>) {
+        self.coprocessor.threads[thread].row = row;
+    }
+
+    /// True, once, when pushes of rows have been made: [`Tensix::take_made`].
+    #[inline]
+    pub(crate) fn take_has_pushed(&mut self) -> bool {
+        std::mem::take(&mut self.coprocessor.has_pushed)
+    }
+
+    /// How many pushes have been made for the core of thread `thread`, once, and when it comes to
+    /// the next one.
+    pub(crate) fn take_made(&mut self, thread: usize) -> Option<(usize, Cycle)> {
+        self.coprocessor.take_made(thread)
     }
 
     /// What changed, once, for which a blocked core may be waiting. Those that do try again, and

@@ -117,6 +117,11 @@ impl DebugPort {
         }
     }
 
+    /// Whether a core pauses as soon as it is no longer blocked.
+    pub(super) fn wants_pause(&self, core: Processor) -> bool {
+        CORES.iter().position(|&c| c == core).is_some_and(|i| self.pause_wanted[i])
+    }
+
     /// Takes the pending pause of a core; true if there is one.
     pub(super) fn take_pause(&mut self, core: Processor) -> bool {
         CORES.iter().position(|&c| c == core).is_some_and(|i| std::mem::take(&mut self.pause_wanted[i]))
@@ -180,7 +185,10 @@ impl Tile {
         if value & command::PAUSE != 0 {
             match self.slots[i].activity {
                 Activity::Running => self.set_activity(i, Activity::Paused),
-                Activity::Blocked { .. } => self.shared.fabric.debug.port.pause_wanted[core] = true,
+                Activity::Blocked { .. } => {
+                    self.shared.fabric.debug.port.pause_wanted[core] = true;
+                    self.withdraw_row(i);
+                }
                 // Sleepers have been woken; the others are not executing.
                 Activity::Parked | Activity::Paused | Activity::Held => {}
             }

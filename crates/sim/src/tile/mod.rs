@@ -206,6 +206,7 @@ impl Tile {
             self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
         recorder.set_wants(wants, others);
         recorder.see_counters_once(once);
+        (0..self.slots.len()).for_each(|core| self.withdraw_row(core));
         if wants.has(Wants::TENSIX) {
             self.shared.tensix.tell_expanders();
         }
@@ -397,6 +398,9 @@ impl Tile {
     }
 
     fn set_activity(&mut self, i: usize, activity: Activity) {
+        if matches!(self.slots[i].activity, Activity::Blocked { .. }) {
+            self.withdraw_row(i);
+        }
         self.slots[i].activity = activity;
         let running = CoreSet::from(activity == Activity::Running);
         self.running = self.running & !(1 << i) | running << i;

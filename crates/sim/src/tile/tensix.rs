@@ -7,7 +7,7 @@ use super::access::Reach;
 use super::fabric::{COPROCESSOR, mask_out};
 use super::port::Ports;
 use crate::probe::{Agent, Passing, Spans, Unit, Wants, What};
-use crate::tensix::{Hold, Origin, Outside};
+use crate::tensix::{Hold, Issuer, Origin, Outside, Row, thread_of};
 use crate::{Cycle, Fault, FaultClass};
 use tilework_abi::tensix::Processor;
 use tilework_riscv::{Refuse, Width};
@@ -18,6 +18,9 @@ impl Tile {
     pub(super) fn step_coprocessor(&mut self, end: Cycle) -> Result<bool, Fault> {
         let (tensix, mut outside) = self.shared.coprocessor(Ports::all(&mut self.ports));
         let result = tensix.run(end, &mut outside);
+        if self.shared.tensix.take_has_pushed() {
+            self.tell_of_pushes();
+        }
         if result.is_ok() && !self.has_side_effects() {
             return Ok(true);
         }
@@ -35,6 +38,37 @@ impl Tile {
             Err(Hold::Fault(fault)) => return Err(fault.at_tile(self.xy).at_cycle(at)),
         }
         Ok(false)
+    }
+
+    /// Has the coprocessor make the pushes of core `i` that stand in a row and wait for room, if
+    /// nobody looks at what each of them does.
+    pub(super) fn offer_row(&mut self, i: usize) {
+        let (core, fabric) = (Processor::ALL[i], &self.shared.fabric);
+        let Some(thread) = thread_of(core) else { return };
+        let is_looked_at = fabric.recorder.is_some() || fabric.is_late || fabric.debug.port.wants_pause(core);
+        let is_current = self.ports[i].code_seen == fabric.code_generation;
+        let state = &self.slots[i].core;
+        if let (false, true, Some((page, index))) = (is_looked_at, is_current, state.next_on_page()) {
+            let by = Issuer { core, pc: state.pc };
+            let row = Row::of(by, state.now, page, index, fabric.code_generation);
+            self.shared.tensix.set_row(thread, row);
+        }
+    }
+
+    /// Nobody makes the pushes of core `i` but itself any more.
+    pub(super) fn withdraw_row(&mut self, i: usize) {
+        if let Some(thread) = thread_of(Processor::ALL[i]) {
+            self.shared.tensix.set_row(thread, None);
+        }
+    }
+
+    /// Tells the cores which of their pushes have been made.
+    fn tell_of_pushes(&mut self) {
+        for (core, slot) in Processor::ALL.into_iter().zip(&mut self.slots) {
+            if let Some((count, at)) = thread_of(core).and_then(|thread| self.shared.tensix.take_made(thread)) {
+                slot.core.has_pushed(count, at);
+            }
+        }
     }
 }
 
@@ -54,6 +88,10 @@ impl Outside for Reach<'_> {
     }
     fn sleep_on(&mut self, addr: u32) {
         self.fabric.watch_for_coprocessor(addr);
+    }
+    #[inline]
+    fn code_changes(&self) -> u64 {
+        self.fabric.code_generation
     }
     fn l1(&self) -> &[u8] {
         &self.fabric.l1[..]

@@ -275,6 +275,81 @@ proptest! {
     }
 }
 
+/// What the cores have done whenever a multiple of `each` cycles is over, in steps of `step`.
+fn views(
+    programs: &[(Processor, Vec<u32>)],
+    step: Cycle,
+    each: Cycle,
+    cycles: Cycle,
+) -> Vec<Vec<(u32, Activity, u64)>> {
+    let mut tile = tile(true);
+    programs.iter().for_each(|(core, words)| load_program(&mut tile, PROGRAMS[core.index()], words));
+    let cores: Vec<Processor> = programs.iter().map(|(core, _)| *core).collect();
+    release(&mut tile, &cores, 5);
+    let mut views = Vec::new();
+    for until in (1..=cycles).filter(|until| until % step == 0) {
+        run(&mut tile, until);
+        if until % each == 0 {
+            let view = |core: Processor| (tile.pc(core), tile.activity(core), tile.slots[core.index()].core.retired);
+            views.push(cores.iter().map(|&core| view(core)).collect());
+        }
+    }
+    let instructions = tile.stats().tensix;
+    views.push(vec![(0, Activity::Running, instructions)]);
+    views
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// A window of one cycle leaves no time for pushes of which the core is told afterwards.
+    #[test]
+    fn windows_do_not_change_when_rows_of_pushes_find_room(
+        t in prop::collection::vec(prop::collection::vec((any_word(), 1usize..60), 1..8), 3),
+    ) {
+        let mut programs = Vec::new();
+        for ((thread, core), rows) in (0..).zip([Processor::Trisc0, Processor::Trisc1, Processor::Trisc2]).zip(t) {
+            let row = |(word, count): (u32, usize)| vec![Act::Push(word); count];
+            let acts: Vec<Act> = set_up(thread).into_iter().chain(rows.into_iter().flat_map(row)).collect();
+            programs.push((core, program(core, &acts)));
+        }
+        let whole = views(&programs, 250, 250, 4000);
+        for step in [1, 5] {
+            prop_assert_eq!(&whole, &views(&programs, step, 250, 4000), "in steps of {}", step);
+        }
+    }
+}
+
+#[test]
+fn a_row_of_pushes_that_the_coprocessor_changes_is_pushed_as_it_is_then() {
+    // Thread 0 stores SEMPOST 5 to the row's word 60, on the same page of code, while its core
+    // waits for room at some earlier word. Before that it loads what it need not, one by one, so
+    // that the core that lets it go has come to rest.
+    const CHANGED: u32 = 60;
+    let post = sempost(5).rotate_left(2);
+    let target = PROGRAMS[2] + 4 * CHANGED;
+    let half = |half: u32, value: u32| setdmareg(half, value & 0xFFFF);
+    let mut row = vec![semwait(ALL_BLOCKED, 0, 1)];
+    row.extend([half(2, target / 16), half(4, post), half(5, post >> 16)]);
+    let load = Loadind::build().size(1).offset_half_reg(20).result_reg(11).addr_reg(1).word();
+    row.extend([load, stallwait(ALL_BLOCKED, 1)].repeat(7));
+    row.push(storeind(1));
+    row.resize(CHANGED as usize + 20, NOP);
+    let mut pushes: Vec<u32> = row.iter().map(|word| word.rotate_left(2)).collect();
+    pushes.push(insn(Op::Jal, 0, 0, 0, 0));
+    let other = program(Processor::Trisc1, &[Act::Delay(255), Act::Delay(255), Act::Semaphore(0, false)]);
+    for step in [1, 3000] {
+        let mut t = tile(true);
+        load_program(&mut t, PROGRAMS[2], &pushes);
+        load_program(&mut t, PROGRAMS[3], &other);
+        release(&mut t, &[Processor::Trisc0, Processor::Trisc1], 5);
+        for until in (1..=3000).filter(|until| until % step == 0) {
+            run(&mut t, until);
+        }
+        let posted = t.shared.tensix.peek(Processor::Trisc0, map::PC_BUF_BASE + 0x20 + 4 * 5);
+        assert_eq!((word(&t, target.cast_signed()), posted), (post, Some(1)), "in steps of {step}");
+    }
+}
+
 #[test]
 fn a_core_that_sleeps_on_a_semaphore_wakes_in_the_cycle_after_the_thread_s_post() {
     let programs = [

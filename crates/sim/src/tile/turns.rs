@@ -12,7 +12,7 @@ use crate::noc::Outbox;
 use crate::probe::What;
 use crate::tensix::Awaits;
 use crate::{Fault, NEVER};
-use tilework_abi::tensix::Processor;
+use tilework_abi::tensix::{INSTRN_BUF_BASE, Processor};
 use tilework_riscv::{Core, Cycle, Exit};
 
 /// Bits of a core's index behind its cycle. No run comes to 2^61 cycles.
@@ -173,6 +173,9 @@ impl Tile {
                 self.set_activity(i, Activity::Blocked { addr });
                 self.record_core(i, |_| What::Blocked(addr));
                 self.shared.tensix.core_blocks(Awaits::of(Processor::ALL[i], addr));
+                if addr == INSTRN_BUF_BASE {
+                    self.offer_row(i);
+                }
             }
             // In what is private to it the core has passed the others, which may fault before it
             // does: it comes to its fault again.

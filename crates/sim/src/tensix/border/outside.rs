@@ -23,6 +23,10 @@ pub(crate) trait Outside {
     /// The coprocessor will not look at the word at `addr` again before it changes:
     /// [`super::Tensix::wake`] before it does.
     fn sleep_on(&mut self, addr: u32);
+    /// How often code in L1 has changed.
+    fn code_changes(&self) -> u64 {
+        0
+    }
     /// L1.
     fn l1(&self) -> &[u8];
     /// Writes L1; the span lies within it.
