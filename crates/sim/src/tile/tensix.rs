@@ -45,7 +45,9 @@ impl Tile {
     pub(super) fn offer_row(&mut self, i: usize) {
         let (core, fabric) = (Processor::ALL[i], &self.shared.fabric);
         let Some(thread) = thread_of(core) else { return };
-        let is_looked_at = fabric.recorder.is_some() || fabric.is_late || fabric.debug.port.wants_pause(core);
+        let seen = Wants::CORES | Wants::COUNTS | Wants::COPROCESSOR;
+        let is_seen = fabric.recorder.as_ref().is_some_and(|recorder| recorder.wants_any(seen));
+        let is_looked_at = is_seen || fabric.is_late || fabric.debug.port.wants_pause(core);
         let is_current = self.ports[i].code_seen == fabric.code_generation;
         let state = &self.slots[i].core;
         if let (false, true, Some((page, index))) = (is_looked_at, is_current, state.next_on_page()) {
