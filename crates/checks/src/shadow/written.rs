@@ -24,10 +24,14 @@ pub(crate) struct Written {
 
 impl Written {
     /// Of a memory of so many bytes. The pages of the first `used` of them are made at once, while
-    /// nothing runs.
+    /// nothing runs, and so is the last one, where the first buffers are.
     pub(crate) fn of_bytes(bytes: u32, used: u32) -> Self {
         let mut pages = vec![None; u64::from(bytes).div_ceil(PAGE) as usize];
-        pages.iter_mut().take(u64::from(used).div_ceil(PAGE) as usize).for_each(|page| *page = Some(new_page()));
+        let used = u64::from(used).div_ceil(PAGE) as usize;
+        pages.iter_mut().take(used).for_each(|page| *page = Some(new_page()));
+        if let Some(last @ None) = pages.last_mut() {
+            *last = Some(new_page());
+        }
         Self { pages }
     }
 }
@@ -43,15 +47,25 @@ pub(crate) struct Sparse {
 pub(crate) trait Shadow {
     /// The page with this number, if any of it was written.
     fn page(&self, number: u64) -> Option<&[u64; WORDS]>;
-    /// The page with this number.
+    /// The page with this number, to be changed.
+    fn made_page(&mut self, number: u64) -> Option<&mut [u64; WORDS]>;
+    /// The page with this number, which is made if it is not there.
     fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS];
 
     /// Marks `len` bytes at `addr` as written, or as not.
     fn mark(&mut self, addr: u64, len: u64, written: bool) {
         let (mut at, end) = (addr, addr.saturating_add(len));
         while at < end {
-            let page = self.page_mut(at / PAGE);
             let page_end = end.min((at / PAGE + 1) * PAGE);
+            let page = match self.made_page(at / PAGE) {
+                Some(page) => page,
+                None if written => self.page_mut(at / PAGE),
+                // Nothing of it is.
+                None => {
+                    at = page_end;
+                    continue;
+                }
+            };
             while at < page_end {
                 let number = (at % PAGE / WORD) as usize;
                 let whole = ((page_end - at) / WORD) as usize;
@@ -179,6 +193,10 @@ impl Shadow for Written {
         self.pages.get(usize::try_from(number).ok()?)?.as_deref()
     }
     #[inline]
+    fn made_page(&mut self, number: u64) -> Option<&mut [u64; WORDS]> {
+        self.pages.get_mut(usize::try_from(number).ok()?)?.as_deref_mut()
+    }
+    #[inline]
     fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS] {
         // A memory of this kind is small: the callers check addresses.
         let number = number as usize;
@@ -193,6 +211,10 @@ impl Shadow for Sparse {
     #[inline]
     fn page(&self, number: u64) -> Option<&[u64; WORDS]> {
         self.pages.get(&number).map(|page| &**page)
+    }
+    #[inline]
+    fn made_page(&mut self, number: u64) -> Option<&mut [u64; WORDS]> {
+        self.pages.get_mut(&number).map(|page| &mut **page)
     }
     #[inline]
     fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS] {
