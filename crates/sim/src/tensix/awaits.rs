@@ -28,10 +28,15 @@ impl Awaits {
 
     /// What `core` waits for that is blocked in an access to `addr`.
     pub(crate) fn of(core: Processor, addr: u32) -> Self {
-        match thread_of(core) {
-            Some(thread) if addr == map::INSTRN_BUF_BASE => Self(ROOM << (OF_THREAD * thread as u32)),
-            _ => Self::ANYTHING,
-        }
+        const SYNC: u32 = map::PC_BUF_BASE + map::pc_buf::TENSIX_SYNC;
+        const MOP_SYNC: u32 = map::PC_BUF_BASE + map::pc_buf::MOP_SYNC;
+        let of_thread = match addr {
+            map::INSTRN_BUF_BASE => ROOM,
+            SYNC => DRAINED,
+            MOP_SYNC => MOP_DONE,
+            _ => return Self::ANYTHING,
+        };
+        thread_of(core).map_or(Self::ANYTHING, |thread| Self(of_thread << (OF_THREAD * thread as u32)))
     }
 
     /// Conditions of `thread` in front end `front`; `drained` says whether nothing is in flight.
@@ -43,11 +48,14 @@ impl Awaits {
         if wanted == 0 {
             return Self::NOTHING;
         }
-        if wanted == ROOM {
+        let seen = match wanted {
             // What a core waits for that pushes faster than its thread takes.
-            return Self(u16::from(front.has_room()) << shift);
-        }
-        Self(Self::seen_of(wanted, front, drained) << shift)
+            ROOM => u16::from(front.has_room()) * ROOM,
+            // And one that reads what its thread has done.
+            DRAINED => u16::from(drained()) * DRAINED,
+            _ => Self::seen_of(wanted, front, drained),
+        };
+        Self(seen << shift)
     }
 
     /// Those of `wanted` that front end `front` has.
