@@ -31,6 +31,7 @@ mod board;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use tilework_pci_device::{Card, Kind, say};
 use tilework_sim::HostBus;
@@ -51,10 +52,39 @@ struct Library {
     dma: Option<(DmaRead, DmaWrite)>,
     /// A call has failed inside the simulator: the card is in no state that anybody knows.
     broken: bool,
+    /// What [`QUIET`] was at the end of the last call.
+    granted: u64,
 }
 
 /// One call at a time: others wait.
-static LIBRARY: Mutex<Library> = Mutex::new(Library { card: None, dma: None, broken: false });
+static LIBRARY: Mutex<Library> = Mutex::new(Library { card: None, dma: None, broken: false, granted: 0 });
+
+/// How many cycles can pass without the card, because nothing happens in them; none during a call.
+/// Drivers let one cycle pass at a time, and mostly that is all there is to do.
+static QUIET: AtomicU64 = AtomicU64::new(0);
+
+/// Lets cycles pass if nothing happens in them.
+#[inline]
+fn passes_quietly(cycles: u64) -> bool {
+    let left = |quiet: u64| if cycles == 0 { None } else { quiet.checked_sub(cycles) };
+    QUIET.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
+}
+
+impl Library {
+    /// The card comes to the cycles that have passed without it.
+    fn catch_up(&mut self) {
+        let passed = std::mem::take(&mut self.granted) - QUIET.swap(0, Ordering::Relaxed);
+        if let Some(card) = &mut self.card {
+            card.pass_quietly(passed);
+        }
+    }
+
+    /// Lets the cycles in which nothing happens pass without the card, until the next call.
+    fn grant(&mut self) {
+        self.granted = self.card.as_ref().map_or(0, Card::quiet_cycles);
+        QUIET.store(self.granted, Ordering::Relaxed);
+    }
+}
 
 thread_local! {
     /// Whether this thread is inside of a call, or of a call-back that a call makes on it.
@@ -107,7 +137,9 @@ fn locked(name: &str) -> Option<(Inside, MutexGuard<'static, Library>)> {
         return None;
     };
     // No panic leaves a call with the lock held; a poisoned lock would tell nothing but that.
-    Some((inside, LIBRARY.lock().unwrap_or_else(PoisonError::into_inner)))
+    let mut library = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+    library.catch_up();
+    Some((inside, library))
 }
 
 /// Runs `what` on the library.
@@ -131,7 +163,11 @@ fn with<R>(name: &str, otherwise: R, what: impl FnOnce(&mut Library) -> R) -> R 
 /// Runs `what` on the card, if there is one.
 fn on_card<R: Copy>(name: &str, otherwise: R, what: impl FnOnce(&mut Card) -> R) -> R {
     with(name, otherwise, |library| match &mut library.card {
-        Some(card) => what(card),
+        Some(card) => {
+            let result = what(card);
+            library.grant();
+            result
+        }
         None => {
             let what = "before libttsim_init or after libttsim_exit; nothing was done";
             say(Kind::Power, &format!("{name} was called {what}"));
@@ -278,7 +314,9 @@ const WORD: usize = 64;
 /// Lets `n_clocks` cycles of the AI clock pass.
 #[unsafe(no_mangle)]
 pub extern "C" fn libttsim_clock(n_clocks: u32) {
-    on_card("libttsim_clock", (), |card| card.clock(n_clocks));
+    if !passes_quietly(n_clocks.into()) {
+        on_card("libttsim_clock", (), |card| card.clock(n_clocks));
+    }
 }
 
 /// Not for this chip: there the host reaches tiles through the BARs.

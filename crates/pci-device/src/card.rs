@@ -413,6 +413,18 @@ impl Card {
         }
     }
 
+    /// How many cycles pass without anything happening if nobody does anything to the card.
+    #[inline]
+    pub fn quiet_cycles(&self) -> u64 {
+        self.host.quiet_cycles()
+    }
+
+    /// Lets so many of the [`Card::quiet_cycles`] pass.
+    pub fn pass_quietly(&mut self, cycles: u64) {
+        let passed = cycles == 0 || self.host.clock_quickly(cycles);
+        debug_assert!(passed, "something was to happen within {cycles} cycles");
+    }
+
     /// Tells that tiles are reached through the BARs.
     pub fn no_tile_access(&self, call: &str, x: u32, y: u32, addr: u64) {
         let what = "unsupported functionality on Blackhole, whose tiles are reached through the BARs";

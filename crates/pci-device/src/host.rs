@@ -74,6 +74,15 @@ impl Host {
         }
     }
 
+    /// For how many cycles that is known to do.
+    #[inline]
+    pub(crate) fn quiet_cycles(&self) -> u64 {
+        match self {
+            Self::Alone(chip) => chip.quiet_cycles(),
+            Self::Debugged(..) => 0,
+        }
+    }
+
     /// Lets cycles pass.
     #[inline]
     pub(crate) fn clock(&mut self, cycles: u64) -> Result<(), String> {

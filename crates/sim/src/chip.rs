@@ -714,6 +714,16 @@ impl Chip {
         passes
     }
 
+    /// For how many cycles [`Chip::clock_quickly`] is known to do, if nothing else is done to the
+    /// chip before.
+    #[inline]
+    pub fn quiet_cycles(&self) -> Cycle {
+        let goes_on = self.fault.is_none() && self.ended.is_none() && self.hub.is_none();
+        // The host may be ahead of the chip.
+        let ahead = self.host.saturating_sub(self.scheduler.now);
+        if goes_on { self.scheduler.quiet_cycles().saturating_sub(ahead) } else { 0 }
+    }
+
     fn pass(&mut self, cycles: Cycle, ahead: Cycle) -> Result<(), ChipError> {
         self.alive()?;
         let stop = self.now().saturating_add(cycles);

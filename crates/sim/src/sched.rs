@@ -249,6 +249,12 @@ impl<N: Worked> Scheduler<N> {
         passes
     }
 
+    /// How many cycles are known to pass without anything happening.
+    #[inline]
+    pub(crate) fn quiet_cycles(&self) -> Cycle {
+        if self.next == NEVER { 0 } else { self.next.saturating_sub(self.now) }
+    }
+
     /// Simulates one window.
     ///
     /// # Errors
