@@ -68,7 +68,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     fn settle(&mut self) {
         self.due = NEVER;
         if let Some(out) = &mut self.out
-            && let Some((noc, start)) = self.shared.fabric.started.pop()
+            && let Some((noc, start)) = self.shared.fabric.started.pop_if(|(_, start)| start.is_plain_read())
             && let Leaving::Read(initiator, packet) = start.leaving
         {
             self.shared.nius[usize::from(noc)].depart_plain_read(start.at, initiator, packet, out);
