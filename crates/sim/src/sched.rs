@@ -474,9 +474,13 @@ impl<N: Worked> Scheduler<N> {
             let at = departure.at;
             debug_assert!(self.routed <= at, "a packet of cycle {at} leaves after one of {}", self.routed);
             self.routed = at;
-            let one = if self.packets.is_none() { self.network.carry_one(at, &departure.packet) } else { None };
+            let sees_leave = self.packets.as_ref().is_some_and(|packets| packets.sees_leave(&departure.packet));
+            let one = if sees_leave { None } else { self.network.carry_one(at, &departure.packet) };
             let carried = match one {
                 Some((arrival, node, carried)) => {
+                    if let Some(packets) = &self.packets {
+                        packets.arrives(arrival, &departure.packet, &mut self.out.events);
+                    }
                     end = end.min(deliver(&mut self.active, nodes, stopped, (arrival, node, departure.packet)));
                     carried
                 }
@@ -488,8 +492,8 @@ impl<N: Worked> Scheduler<N> {
         }
     }
 
-    /// Hands a packet to the network that goes to several nodes or that observers see, and delivers
-    /// it. Lowers `end` to the first cycle at which one of the receivers can send.
+    /// Hands a packet to the network that goes to several nodes or that observers see leave, and
+    /// delivers it. Lowers `end` to the first cycle at which one of the receivers can send.
     #[inline(never)]
     fn route_other(
         &mut self,

@@ -19,6 +19,10 @@ fn new_page() -> Page {
 /// The written bytes of a small memory, by offset.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Written {
+    /// The first pages, of which most is written. They lie next to each other: what is looked at
+    /// is mostly outside the host's caches, and a table of pages would be, too.
+    first: Box<[[u64; WORDS]]>,
+    /// The others.
     pages: Vec<Option<Page>>,
 }
 
@@ -26,13 +30,12 @@ impl Written {
     /// Of a memory of so many bytes. The pages of the first `used` of them are made at once, while
     /// nothing runs, and so is the last one, where the first buffers are.
     pub(crate) fn of_bytes(bytes: u32, used: u32) -> Self {
-        let mut pages = vec![None; u64::from(bytes).div_ceil(PAGE) as usize];
-        let used = u64::from(used).div_ceil(PAGE) as usize;
-        pages.iter_mut().take(used).for_each(|page| *page = Some(new_page()));
-        if let Some(last @ None) = pages.last_mut() {
+        let [all, used] = [bytes, used].map(|bytes| u64::from(bytes).div_ceil(PAGE) as usize);
+        let mut pages = vec![None; all.saturating_sub(used)];
+        if let Some(last) = pages.last_mut() {
             *last = Some(new_page());
         }
-        Self { pages }
+        Self { first: vec![[0; WORDS]; used].into(), pages }
     }
 }
 
@@ -190,20 +193,31 @@ pub(super) const fn ones(count: u64) -> u64 {
 impl Shadow for Written {
     #[inline]
     fn page(&self, number: u64) -> Option<&[u64; WORDS]> {
-        self.pages.get(usize::try_from(number).ok()?)?.as_deref()
+        let number = usize::try_from(number).ok()?;
+        match self.first.get(number) {
+            Some(page) => Some(page),
+            None => self.pages.get(number - self.first.len())?.as_deref(),
+        }
     }
     #[inline]
     fn made_page(&mut self, number: u64) -> Option<&mut [u64; WORDS]> {
-        self.pages.get_mut(usize::try_from(number).ok()?)?.as_deref_mut()
+        let (number, first) = (usize::try_from(number).ok()?, self.first.len());
+        match self.first.get_mut(number) {
+            Some(page) => Some(page),
+            None => self.pages.get_mut(number - first)?.as_deref_mut(),
+        }
     }
     #[inline]
     fn page_mut(&mut self, number: u64) -> &mut [u64; WORDS] {
         // A memory of this kind is small: the callers check addresses.
-        let number = number as usize;
-        if number >= self.pages.len() {
-            self.pages.resize(number + 1, None);
+        let (number, first) = (number as usize, self.first.len());
+        if number < first {
+            return &mut self.first[number];
         }
-        self.pages[number].get_or_insert_with(new_page)
+        if number - first >= self.pages.len() {
+            self.pages.resize(number - first + 1, None);
+        }
+        self.pages[number - first].get_or_insert_with(new_page)
     }
 }
 

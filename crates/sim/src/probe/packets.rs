@@ -49,16 +49,23 @@ impl Packets {
         self.spots.get(at).copied().unwrap_or(Spot::Inert)
     }
 
+    /// Whether it is an event that this packet leaves.
+    #[inline]
+    pub(crate) fn sees_leave(&self, packet: &Packet) -> bool {
+        self.leave || self.spot(packet.from) == Spot::Pcie
+    }
+
     /// A packet leaves.
     pub(crate) fn leaves(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
-        let spot = self.spot(packet.from);
-        if self.leave || spot == Spot::Pcie {
+        if self.sees_leave(packet) {
+            let spot = self.spot(packet.from);
             let what = What::Leaves(self.describe(packet, receiver(packet)));
             events.push(Event { at, spot, agent: Agent::Niu(packet.noc), pc: 0, known: false, early: false, what });
         }
     }
 
     /// A packet's last flit arrives.
+    #[inline(never)]
     pub(crate) fn arrives(&self, at: Cycle, packet: &Packet, events: &mut Vec<Event>) {
         if !self.overlooked.is_empty() && self.is_overlooked(packet) {
             return;
