@@ -44,6 +44,11 @@ impl Caches {
         self.stale[core.index()][slot(addr)] = 0;
     }
 
+    /// As [`Caches::fill`], of all these cores, a bit each.
+    pub(super) fn fill_all(&mut self, cores: u8, addr: u32) {
+        Processor::ALL.into_iter().filter(|core| cores >> core.index() & 1 != 0).for_each(|core| self.fill(core, addr));
+    }
+
     /// A core's cache is empty.
     #[inline]
     pub(super) fn flush(&mut self, core: Processor) {

@@ -114,7 +114,7 @@ impl CheckObserver {
     #[inline]
     fn on_tile(&mut self, tile: &mut Tile, event: &Event) {
         match &event.agent {
-            _ if let What::Holds { core, addr } = event.what => tile.caches.fill(core, addr),
+            _ if let What::Holds { cores, addr } = event.what => tile.caches.fill_all(cores, addr),
             _ if let What::Prepared { core, page, words } = event.what => tile.prepared(core, page, words),
             Agent::Core(core) => self.on_core(tile, *core, event),
             Agent::Coprocessor(unit) => self.on_unit(tile, *unit, event),

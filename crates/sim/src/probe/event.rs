@@ -106,12 +106,12 @@ pub enum What {
     },
     /// A core executes `fence` or `fence.i` (`ACCESSES`).
     Fence,
-    /// A core's data cache has held a line since a load that was left out
+    /// The data caches of cores have held a line since loads that were left out
     /// ([`Known`](super::Known)). Comes before what makes that matter, and has its agent
     /// (`ACCESSES`).
     Holds {
-        /// The core.
-        core: Processor,
+        /// The cores, a bit each in the order of [`Processor`].
+        cores: u8,
         /// The first byte of the line.
         addr: u32,
     },

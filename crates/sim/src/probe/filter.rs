@@ -259,7 +259,7 @@ impl Filter {
         let line = &mut self.lines[core as usize][slot(addr)];
         if line.number() == addr / LINE {
             if line.is_untold() {
-                told(What::Holds { core, addr: line.number() * LINE });
+                told(What::Holds { cores: 1 << core.index(), addr: line.number() * LINE });
             }
             line.tell(fills || line.is_watched());
         }
@@ -294,14 +294,23 @@ impl Filter {
         // Each slot holds one line of those that are so far from each other.
         while number < end.min(span.start / LINE + LINES as u32) {
             let slot = number as usize % LINES;
-            for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
+            // Mostly all cores hold the same one.
+            let (mut held, mut cores) = (number, 0);
+            for (core, lines) in self.lines.iter_mut().enumerate() {
                 let line = &mut lines[slot];
                 if line.is_watched_in(number, end - number) {
                     if line.is_untold() {
-                        told(What::Holds { core, addr: line.number() * LINE });
+                        if line.number() != held && cores != 0 {
+                            told(What::Holds { cores: std::mem::take(&mut cores), addr: held * LINE });
+                        }
+                        held = line.number();
+                        cores |= 1 << core;
                     }
                     line.tell(fresh && line.is_watched());
                 }
+            }
+            if cores != 0 {
+                told(What::Holds { cores, addr: held * LINE });
             }
             number += 1;
         }
@@ -321,7 +330,7 @@ impl Filter {
             for (core, lines) in Processor::ALL.into_iter().zip(&mut self.lines) {
                 for line in lines.iter_mut().filter(|line| line.has(Line::HIDDEN)) {
                     line.tell(true);
-                    told(What::Holds { core, addr: line.number() * LINE });
+                    told(What::Holds { cores: 1 << core.index(), addr: line.number() * LINE });
                 }
             }
         }

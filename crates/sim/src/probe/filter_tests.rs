@@ -42,7 +42,7 @@ fn what_is_known_is_left_out_until_a_boundary() {
     assert!(told(&mut filter, NCRISC, 9, 0x104).is_empty());
     assert!(filter.skips_store(BRISC, 0x2000), "only BRISC begins and ends programs");
     // The line of 0x2000 had its slot before.
-    let holds = What::Holds { core: BRISC, addr: 0x3000 };
+    let holds = What::Holds { cores: 1 << BRISC.index(), addr: 0x3000 };
     assert_eq!(told(&mut filter, BRISC, 9, 0x104), [holds]);
     assert!(!filter.skips_store(BRISC, 0x2000) && !filter.local.skips(NCRISC, LOCAL_BASE + 0x1000));
     filter.know(&known(BRISC, 9, 2, 0b11), |_| false);
@@ -58,7 +58,7 @@ fn another_core_ends_what_is_known() {
     assert!(filter.skips_load(BRISC, 0x2004, false) && filter.skips_load(BRISC, 0x2008, true));
     assert!(filter.skips_store(BRISC, 0x2040));
     assert!(!filter.skips_store(NCRISC, 0x2000));
-    assert_eq!(told(&mut filter, NCRISC, 7, 0x2000), [What::Holds { core: BRISC, addr: 0x2000 }]);
+    assert_eq!(told(&mut filter, NCRISC, 7, 0x2000), [What::Holds { cores: 1 << BRISC.index(), addr: 0x2000 }]);
     assert!(!filter.skips_load(BRISC, 0x2008, true), "the copy is stale now");
     filter.know(&known(BRISC, 8, 2, 1), |_| false);
     assert!(!filter.skips_store(BRISC, 0x2000), "not again");
@@ -189,8 +189,8 @@ fn copies_are_found_stale_whatever_is_left_out() {
 
 fn conclude(seen: &mut Caches, holds: &[What]) {
     for what in holds {
-        if let What::Holds { core, addr } = what {
-            seen.fill(core.index(), *addr);
+        if let What::Holds { cores, addr } = what {
+            (0..5).filter(|core| cores >> core & 1 != 0).for_each(|core| seen.fill(core, *addr));
         }
     }
 }
@@ -205,7 +205,7 @@ fn where_stores_are_to_be_seen_nothing_is_left_out_any_more() {
     let mut told = Vec::new();
     filter.watch(0x2000..0x2010, |what| told.push(what));
     filter.watch(0x2080..0x2100, |what| told.push(what));
-    assert_eq!(told, [What::Holds { core: BRISC, addr: 0x2000 }]);
+    assert_eq!(told, [What::Holds { cores: 1 << BRISC.index(), addr: 0x2000 }]);
     assert!(!filter.skips_store(BRISC, 0x203c) && !filter.skips_load(BRISC, 0x2008, true));
     assert!(filter.skips_store(BRISC, 0x2040) && filter.skips_load(BRISC, 0x2054, true), "beside it");
     filter.written(0x2080..0x20c0, |what| panic!("{what:?}"));
@@ -225,7 +225,7 @@ fn loads_that_are_right_for_good_stay_so_behind_a_boundary() {
     assert_eq!(told(&mut filter, BRISC, 3, 0x104), []);
     assert!(!filter.skips_store(BRISC, 0x2000) && filter.skips_load(NCRISC, 0x2000, false));
     // A copy that somebody has written to is not.
-    filter.written(0x2000..0x2004, |what| assert_eq!(what, What::Holds { core: NCRISC, addr: 0x2000 }));
+    filter.written(0x2000..0x2004, |what| assert_eq!(what, What::Holds { cores: 1 << NCRISC.index(), addr: 0x2000 }));
     assert!(!filter.skips_load(NCRISC, 0x2008, true));
     assert!(filter.skips_load(NCRISC, 0x2048, false));
     filter.set_boundaries(boundaries(&[]), 4);

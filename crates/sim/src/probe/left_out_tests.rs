@@ -164,13 +164,14 @@ fn polls_that_find_the_same_are_left_out() {
 #[test]
 fn copies_of_polled_words_are_told_before_somebody_writes_there() {
     let mut rig = Rig::new();
-    let holds = |core, addr| What::Holds { core, addr };
+    let holds = |core: Processor, addr| What::Holds { cores: 1 << core.index(), addr };
     assert_eq!(rig.load(NCRISC, FIRMWARE, WORD, 1, false), []);
     assert_eq!(rig.load(BRISC, FIRMWARE, WORD, 1, false), []);
     rig.0.written(3, Agent::Niu(0), WORD + 16..WORD + 32);
     assert_eq!(rig.told(), [], "another line");
     rig.0.written(3, Agent::Niu(0), WORD + 8..WORD + 12);
-    assert_eq!(rig.told(), [holds(BRISC, WORD), holds(NCRISC, WORD)]);
+    let both = 1 << BRISC.index() | 1 << NCRISC.index();
+    assert_eq!(rig.told(), [What::Holds { cores: both, addr: WORD }]);
     rig.0.written(3, Agent::Niu(0), WORD..WORD + 4);
     assert_eq!(rig.told(), [], "once");
     assert_eq!(rig.load(BRISC, FIRMWARE, WORD, 1, true), [load(WORD, 1, true)], "a copy that may be stale");
