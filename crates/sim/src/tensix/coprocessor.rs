@@ -448,8 +448,8 @@ impl Coprocessor {
         Ok(next)
     }
 
-    /// In the step of cycle `now` thread `thread` has come to have something for which a core waits,
-    /// and did not have `before`.
+    /// In the step of cycle `now` thread `thread` has come to have something for which a core
+    /// waits, and which it did not have `before`.
     #[inline(never)]
     fn gains(&mut self, thread: usize, now: Cycle, before: Awaits, outside: &impl Outside) {
         self.make_pushes(thread, now, outside);
