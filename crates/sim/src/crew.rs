@@ -161,7 +161,7 @@ impl<N: Worked> Desk<N> {
         }
     }
 
-    /// Sleeps until [`Desk::wake`]. Either this thread sees what was put out meanwhile, or the
+    /// Sleeps until [`Crew::wake`]. Either this thread sees what was put out meanwhile, or the
     /// other one sees that this one sleeps.
     fn sleep(&self, number: usize) {
         self.asleep[number].store(true, Ordering::SeqCst);

@@ -273,7 +273,7 @@ impl Reach<'_> {
     }
 }
 
-/// An access over an NIU to that NIU's own registers which [`super::memory::receive`] does not
+/// An access over an NIU to that NIU's own registers which [`Shared::receive`] does not
 /// carry out.
 #[cold]
 fn own_niu(addr: u32) -> Fault {
