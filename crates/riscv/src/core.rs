@@ -259,11 +259,9 @@ impl Core {
         cycles
     }
 
-    /// The page of the next instruction, and its place there, if the core has decoded that page
-    /// last.
-    pub fn next_on_page(&self) -> Option<(&Arc<CodePage>, usize)> {
-        let page = self.pages.current(self.pc & !(CODE_PAGE_BYTES - 1))?;
-        Some((page, (self.pc % CODE_PAGE_BYTES / 4) as usize))
+    /// The page of the next instruction, if it is the one of the last.
+    pub fn current_page(&self) -> Option<&Arc<CodePage>> {
+        self.pages.current(self.pc & !(CODE_PAGE_BYTES - 1))
     }
 
     /// For a core blocked in a push: it has made this one and others behind it, `count` in all, and

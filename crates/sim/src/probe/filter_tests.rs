@@ -190,7 +190,7 @@ fn copies_are_found_stale_whatever_is_left_out() {
 fn conclude(seen: &mut Caches, holds: &[What]) {
     for what in holds {
         if let What::Holds { cores, addr } = what {
-            (0..5).filter(|core| cores >> core & 1 != 0).for_each(|core| seen.fill(core, *addr));
+            members(*cores).for_each(|core| seen.fill(core, *addr));
         }
     }
 }

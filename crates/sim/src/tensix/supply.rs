@@ -10,16 +10,15 @@ use super::coprocessor::Coprocessor;
 use super::origin::Issuer;
 use crate::Cycle;
 use std::sync::Arc;
-use tilework_riscv::{CodePage, Insn, Op};
+use tilework_riscv::{CODE_PAGE_BYTES, CodePage, Insn, Op};
 
 /// The pushes before which a core waits for room.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     /// The core, and the address of the first push that has not been made.
     by: Issuer,
-    /// Where its instruction is.
+    /// The page of code around that.
     page: Arc<CodePage>,
-    index: usize,
     /// The core comes to it then.
     at: Cycle,
     /// Counts the changes of code in L1: after another one the core looks at it again.
@@ -29,18 +28,19 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The row of a core that has come at cycle `at` to instruction `index` of `page`, as the code
-    /// is after `code` changes; `None` if there is no more than one push.
-    pub(crate) fn of(by: Issuer, at: Cycle, page: &Arc<CodePage>, index: usize, code: u64) -> Option<Self> {
-        push_in_row(page, index)?;
-        Some(Self { by, page: page.clone(), index, at, code, made: 0 })
+    /// The row of a core that has come at cycle `at` to an instruction of `page`, as the code is
+    /// after `code` changes; `None` if there is no more than one push.
+    pub(crate) fn of(by: Issuer, at: Cycle, page: &Arc<CodePage>, code: u64) -> Option<Self> {
+        push_in_row(page, by.pc)?;
+        Some(Self { by, page: page.clone(), at, code, made: 0 })
     }
 }
 
-/// The word that instruction `index` pushes, if another push follows. Behind the last one of a row
-/// the core goes on.
+/// The word that the instruction at `pc` pushes, if another push follows on its page. Behind the
+/// last one of a row the core goes on.
 #[inline]
-fn push_in_row(page: &CodePage, index: usize) -> Option<u32> {
+fn push_in_row(page: &CodePage, pc: u32) -> Option<u32> {
+    let index = (pc % CODE_PAGE_BYTES / 4) as usize;
     let is_push = |insn: &&Insn| insn.op == Op::Ttinsn;
     page.insns.get(index + 1).filter(is_push)?;
     page.insns.get(index).filter(is_push).map(|push| push.imm.cast_unsigned())
@@ -53,7 +53,7 @@ impl Coprocessor {
         let thread = &mut self.threads[thread];
         let Some(row) = &mut thread.row else { return };
         while thread.front.has_room()
-            && let Some(word) = push_in_row(&row.page, row.index)
+            && let Some(word) = push_in_row(&row.page, row.by.pc)
         {
             let at = row.at.max(now + 1);
             let is_due = at + 1 < self.end && row.code == outside.code_changes();
@@ -61,7 +61,7 @@ impl Coprocessor {
                 return;
             }
             row.by.pc = row.by.pc.wrapping_add(4);
-            (row.index, row.at, row.made) = (row.index + 1, at + 1, row.made + 1);
+            (row.at, row.made) = (at + 1, row.made + 1);
             self.has_pushed = true;
         }
     }

@@ -50,9 +50,9 @@ impl Tile {
         let is_looked_at = is_seen || fabric.is_late || fabric.debug.port.wants_pause(core);
         let is_current = self.ports[i].code_seen == fabric.code_generation;
         let state = &self.slots[i].core;
-        if let (false, true, Some((page, index))) = (is_looked_at, is_current, state.next_on_page()) {
+        if let (false, true, Some(page)) = (is_looked_at, is_current, state.current_page()) {
             let by = Issuer { core, pc: state.pc };
-            let row = Row::of(by, state.now, page, index, fabric.code_generation);
+            let row = Row::of(by, state.now, page, fabric.code_generation);
             self.shared.tensix.set_row(thread, row);
         }
     }
