@@ -22,6 +22,8 @@ pub(super) const TERMS: usize = 8;
 const FACE: usize = 2 * TERMS;
 /// Columns of four rows, side by side.
 pub(super) const QUAD: usize = 4 * COLUMNS;
+/// Columns of two rows, side by side: bytes of a vector of AVX2.
+const PAIR: usize = 2 * COLUMNS;
 
 /// The largest exponent of an operand, with its bias: 2^64.
 const LARGEST: u32 = 191;
@@ -44,8 +46,8 @@ pub(super) struct Factors {
     /// reaches the next tie afterwards, so that rounding to the nearest rounds ties, and only
     /// these, away from zero.
     values: [[f32; COLUMNS]; FACE],
-    /// How far exponents lie behind [`LARGEST`], the same four times.
-    behind: [[u8; QUAD]; FACE],
+    /// How far exponents lie behind [`LARGEST`], the same twice.
+    behind: [[u8; PAIR]; FACE],
     /// No exponent is larger than [`LARGEST`].
     tame: bool,
 }
@@ -65,7 +67,7 @@ pub(super) struct Multipliers {
 
 impl Default for Factors {
     fn default() -> Self {
-        Self { values: [[0.0; COLUMNS]; FACE], behind: [[NOTHING; QUAD]; FACE], tame: true }
+        Self { values: [[0.0; COLUMNS]; FACE], behind: [[NOTHING; PAIR]; FACE], tame: true }
     }
 }
 
@@ -126,6 +128,16 @@ fn fill_multipliers(rows: &[Row], style: Style, part: Part, to: &mut Multipliers
     }
 }
 
+/// The same operands; if not `FIT`, the compiler does not know that, and a loop reads them in each
+/// round. Otherwise it takes them into registers before the loop, of which only AVX-512 has enough:
+/// others are copied to the stack.
+#[inline(always)]
+pub(super) fn operands_of_round<'a, const FIT: bool>(
+    operands: (&'a Factors, &'a Multipliers),
+) -> (&'a Factors, &'a Multipliers) {
+    if FIT { operands } else { std::hint::black_box(operands) }
+}
+
 /// Whether products can be computed here at all.
 #[inline(always)]
 pub(super) fn are_tame(a: &Factors, b: &Multipliers) -> bool {
@@ -137,8 +149,12 @@ pub(super) fn are_tame(a: &Factors, b: &Multipliers) -> bool {
 pub(super) fn distances<const HALF: usize>(a: &Factors, b: &Multipliers, quad: usize) -> [u8; QUAD] {
     let mut least = [NOTHING; QUAD];
     for k in HALF * TERMS..(HALF + 1) * TERMS {
-        for i in 0..QUAD {
-            least[i] = least[i].min(a.behind[k][i].saturating_add(b.behind[quad][k][i]));
+        let pairs = least.as_chunks_mut::<PAIR>().0.iter_mut().zip(b.behind[quad][k].as_chunks().0);
+        for (least, b) in pairs {
+            let b: &[u8; PAIR] = b;
+            for i in 0..PAIR {
+                least[i] = least[i].min(a.behind[k][i].saturating_add(b[i]));
+            }
         }
     }
     least

@@ -9,11 +9,12 @@
 #![expect(clippy::needless_range_loop)]
 
 use super::factors::{
-    Factors, Multipliers, NEAREST, QUAD, Sums, are_tame, distances, is_outside, mul_add, quarters, sums,
+    Factors, Multipliers, NEAREST, QUAD, Sums, are_tame, distances, is_outside, mul_add, operands_of_round, quarters,
+    sums,
 };
-use super::held::{Bf16, Held};
 use super::sum::{BIAS, POINT};
-use crate::tensix::dst::{COLUMNS, Row16};
+use crate::tensix::dst::{COLUMNS, Row16, each};
+use crate::tensix::number::{bf16_of_dst, dst_of_bf16};
 use multiversion::multiversion;
 use multiversion::target::target_cfg_f;
 
@@ -29,10 +30,12 @@ pub(super) const SUMMABLE: [u8; 2] = [40, 227];
 /// by side: otherwise it is compiled to code that takes columns across rows.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
 pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
-    if target_cfg_f!(target_feature = "fma") {
-        multiply::<true>(a, b, less, dst)
+    if target_cfg_f!(target_feature = "avx512f") {
+        multiply::<true, true>(a, b, less, dst)
+    } else if target_cfg_f!(target_feature = "fma") {
+        multiply::<true, false>(a, b, less, dst)
     } else {
-        multiply::<false>(a, b, less, dst)
+        multiply::<false, false>(a, b, less, dst)
     }
 }
 
@@ -45,15 +48,22 @@ pub(super) struct Places {
 }
 
 #[inline(always)]
-pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
-    let (places, outside) = find_places((a, b), less, dst);
-    if !are_tame(a, b) || outside {
+pub(super) fn multiply<const FMA: bool, const FIT: bool>(
+    a: &Factors,
+    b: &Multipliers,
+    less: i32,
+    dst: &mut [Row16],
+) -> bool {
+    let mut places = NO_PLACES;
+    let fit = find_places::<FIT>((a, b), less, dst, &mut places);
+    if !are_tame(a, b) || !fit {
         return false;
     }
     // The exponent of a group's last place in Dst less that in f32.
     let scale = f32::from_bits((BIAS - POINT - less).cast_unsigned() << 23);
     for (row, dst) in dst.iter_mut().enumerate() {
         let Some(places) = places.get(row / 4) else { break };
+        let (a, b) = operands_of_round::<FIT>((a, b));
         let first = with_quarter(&sums::<FMA, 0>(a, b, row, &places.quarters[0]));
         let second = with_quarter(&sums::<FMA, 1>(a, b, row, &places.quarters[1]));
         let largest = &places.largest.as_chunks().0[row % 4];
@@ -62,15 +72,23 @@ pub(super) fn multiply<const FMA: bool>(a: &Factors, b: &Multipliers, less: i32,
     true
 }
 
-/// The places of rows of BF16, or of the high halves of rows of FP32, four at a time. `true`: f32
-/// does not suffice.
+/// Those of eight rows, before they are found.
+pub(super) const NO_PLACES: [Places; 2] = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
+
+/// Finds the places of rows of BF16, or of the high halves of rows of FP32, four at a time. They are
+/// large, so they are written where they stay. `false`: f32 does not suffice.
 #[inline(always)]
-pub(super) fn find_places((a, b): (&Factors, &Multipliers), less: i32, dst: &[Row16]) -> ([Places; 2], bool) {
-    let mut places = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
+pub(super) fn find_places<const FIT: bool>(
+    (a, b): (&Factors, &Multipliers),
+    less: i32,
+    dst: &[Row16],
+    places: &mut [Places; 2],
+) -> bool {
     let mut outside = [0; QUAD];
     // From how far an exponent lies behind to the exponent.
     let nearest = (NEAREST + BIAS - less) as u8;
-    for (quad, (dst, places)) in dst.as_chunks::<4>().0.iter().zip(&mut places).enumerate() {
+    for (quad, (dst, places)) in dst.as_chunks::<4>().0.iter().zip(places).enumerate() {
+        let (a, b) = operands_of_round::<FIT>((a, b));
         let (first, second) = (distances::<0>(a, b, quad), distances::<1>(a, b, quad));
         let mut old = [0; QUAD];
         for (old, row) in old.as_chunks_mut().0.iter_mut().zip(dst) {
@@ -88,7 +106,7 @@ pub(super) fn find_places((a, b): (&Factors, &Multipliers), less: i32, dst: &[Ro
         }
         places.quarters = [quarters(&first), quarters(&second)];
     }
-    (places, outside != [0; QUAD])
+    outside == [0; QUAD]
 }
 
 /// The sum of a group, a little larger, so that ties round up; the excess is less than half of the
@@ -110,15 +128,19 @@ fn add<const FMA: bool>(
     largest: &[u8; COLUMNS],
     dst: &mut Row16,
 ) {
+    // In loops of their own, conversions between Dst's layout and BF16 take half as many vectors.
+    let old = each(*dst, bf16_of_dst);
+    let mut sums = [0; COLUMNS];
     for j in 0..COLUMNS {
         let magic = (u32::from(largest[j]) << 23) + (((23 - POINT) as u32) << 23 | 0x40_0000);
         let magic = f32::from_bits(magic);
         // What has no exponent lies below all places of the sum, as zero does.
-        let old = f32::from_bits(Bf16::bits(dst[j], 0));
+        let old = f32::from_bits(u32::from(old[j]) << 16);
         // Ties away from zero: the excess is less than what lies between a number and the next tie.
         let sum = mul_add::<FMA>(old, 1.0 + 1.0 / 8192.0, magic);
         let sum = mul_add::<FMA>(second[j], scale, mul_add::<FMA>(first[j], scale, sum)) - magic;
         // To the bits of BF16, ties away from zero.
-        dst[j] = Bf16::high(sum.to_bits().wrapping_add(0x8000));
+        sums[j] = sum.to_bits().wrapping_add(0x8000);
     }
+    *dst = each(each(sums, |sum| (sum >> 16) as u16), dst_of_bf16);
 }

@@ -162,8 +162,8 @@ fn narrow_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
     let [chosen, fused, plain] = &mut narrow;
     let done = [
         multiply_bf16(a, b, less, chosen),
-        narrow::multiply::<true>(a, b, less, fused),
-        narrow::multiply::<false>(a, b, less, plain),
+        narrow::multiply::<true, false>(a, b, less, fused),
+        narrow::multiply::<false, true>(a, b, less, plain),
     ];
     assert_eq!(done, [done[0]; 3]);
     assert_eq!(narrow, [narrow[0]; 3]);
@@ -185,8 +185,8 @@ fn wide_ones(a: &Factors, b: &Multipliers, less: i32, old: u32) -> Vec<u32> {
     let [chosen, fused, plain] = &mut wide;
     let done = [
         multiply_fp32(a, b, less, &mut chosen.0, &mut chosen.1),
-        wide::multiply::<true>((a, b), less, &mut fused.0, &mut fused.1),
-        wide::multiply::<false>((a, b), less, &mut plain.0, &mut plain.1),
+        wide::multiply::<true, false>((a, b), less, &mut fused.0, &mut fused.1),
+        wide::multiply::<false, true>((a, b), less, &mut plain.0, &mut plain.1),
     ];
     assert_eq!(done, [done[0]; 3]);
     assert_eq!(wide, [wide[0]; 3]);

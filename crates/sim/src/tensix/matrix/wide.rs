@@ -3,9 +3,9 @@
 //! As in `narrow.rs`: the groups and what Dst holds are added to `1.5 * 2^52` of the last place of
 //! the sum, which rounds each of them.
 
-use super::factors::{Factors, Multipliers, are_tame, sums};
+use super::factors::{Factors, Multipliers, are_tame, operands_of_round, sums};
 use super::held::{Fp32, Held};
-use super::narrow::find_places;
+use super::narrow::{NO_PLACES, find_places};
 use super::sum::{BIAS, POINT};
 use crate::tensix::dst::{COLUMNS, Row16};
 use multiversion::multiversion;
@@ -20,28 +20,32 @@ const WIDE_BITS: i32 = 52;
 /// four or eight. `false`: they are left as they are because numbers of f64 do not suffice.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
 pub(super) fn multiply_fp32(a: &Factors, b: &Multipliers, less: i32, high: &mut [Row16], low: &mut [Row16]) -> bool {
-    if target_cfg_f!(target_feature = "fma") {
-        multiply::<true>((a, b), less, high, low)
+    if target_cfg_f!(target_feature = "avx512f") {
+        multiply::<true, true>((a, b), less, high, low)
+    } else if target_cfg_f!(target_feature = "fma") {
+        multiply::<true, false>((a, b), less, high, low)
     } else {
-        multiply::<false>((a, b), less, high, low)
+        multiply::<false, false>((a, b), less, high, low)
     }
 }
 
 #[inline(always)]
-pub(super) fn multiply<const FMA: bool>(
+pub(super) fn multiply<const FMA: bool, const FIT: bool>(
     (a, b): (&Factors, &Multipliers),
     less: i32,
     high: &mut [Row16],
     low: &mut [Row16],
 ) -> bool {
-    let (places, outside) = find_places((a, b), less, high);
-    if !are_tame(a, b) || outside {
+    let mut places = NO_PLACES;
+    let fit = find_places::<FIT>((a, b), less, high, &mut places);
+    if !are_tame(a, b) || !fit {
         return false;
     }
     // The exponent of a group's last place in Dst less that in f32.
     let scale = f64::from_bits(((WIDE_BIAS - POINT - less) as u64) << WIDE_BITS);
     for (row, (high, low)) in high.iter_mut().zip(low).enumerate() {
         let Some(places) = places.get(row / 4) else { break };
+        let (a, b) = operands_of_round::<FIT>((a, b));
         let first = sums::<FMA, 0>(a, b, row, &places.quarters[0]);
         let second = sums::<FMA, 1>(a, b, row, &places.quarters[1]);
         let largest: &[u8; COLUMNS] = &places.largest.as_chunks().0[row % 4];
