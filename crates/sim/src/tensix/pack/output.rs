@@ -7,6 +7,7 @@ use super::convert::{self, Row};
 use super::plan::Accumulate;
 use crate::FaultClass;
 use crate::tensix::config::Refusal;
+use multiversion::multiversion;
 use tilework_abi::tensix::L1_SIZE;
 
 /// Bytes that are written at once.
@@ -14,8 +15,8 @@ pub(super) const UNIT: usize = 16;
 /// Bits of a unit.
 const UNIT_BITS: usize = 8 * UNIT;
 /// What a stream holds, and the most that a `PACR` adds: four rows of 16 data of four bytes, and
-/// zeros up to the next 16.
-const MOST: usize = UNIT + 256 + 60;
+/// zeros up to the next 16. Whole units.
+const MOST: usize = UNIT + 256 + 64;
 
 /// A stream of bytes into L1.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +43,8 @@ pub(super) struct Write {
     pub(super) len: u32,
 }
 
-/// The bytes of a stream while an instruction adds to them; behind what came they are zero.
+/// The bytes of a stream while an instruction adds to them, room for whole units; behind what came
+/// they are zero.
 pub(super) struct Staged<const N: usize = MOST> {
     bytes: [u8; N],
     /// In bits.
@@ -72,7 +74,9 @@ impl Stream {
     }
 
     /// Starts to add to it.
+    #[inline(always)]
     pub(super) fn stage<const N: usize>(&self) -> Staged<N> {
+        const { assert!(N.is_multiple_of(UNIT)) }
         let mut bytes = [0; N];
         bytes[..UNIT].copy_from_slice(&self.held);
         Staged { bytes, len: self.len }
@@ -83,9 +87,10 @@ impl Stream {
         let whole = write.len as usize;
         self.at = (!close).then_some(write.addr + write.len);
         self.len = staged.len.saturating_sub(8 * whole);
-        let bytes = self.len.div_ceil(8);
-        self.held = [0; UNIT];
-        self.held[..bytes].copy_from_slice(&staged.bytes[whole..][..bytes]);
+        self.held = match staged.bytes[whole..].first_chunk() {
+            Some(unit) => *unit, // behind what came it is zero
+            None => [0; UNIT],
+        };
     }
 }
 
@@ -141,6 +146,7 @@ impl<const N: usize> Staged<N> {
 // Sums are worked out without branches, so that the loops over them vectorise.
 
 /// Adds what L1 holds to `units`.
+#[multiversion(targets("x86_64+avx512f", "x86_64+avx2"))]
 pub(super) fn accumulate(units: &mut [u8], l1: &[u8], how: Accumulate) {
     match how {
         Accumulate::Fp32 => {
@@ -158,6 +164,7 @@ pub(super) fn accumulate(units: &mut [u8], l1: &[u8], how: Accumulate) {
     }
 }
 
+#[inline(always)]
 fn each<const N: usize>(units: &mut [u8], l1: &[u8], f: impl Fn([u8; N], [u8; N]) -> [u8; N]) {
     let (units, _) = units.as_chunks_mut::<N>();
     let (l1, _) = l1.as_chunks::<N>();
@@ -167,12 +174,14 @@ fn each<const N: usize>(units: &mut [u8], l1: &[u8], f: impl Fn([u8; N], [u8; N]
 }
 
 /// Without denormals.
+#[inline(always)]
 fn flushed(x: u32) -> u32 {
     if x & 0x7F80_0000 == 0 { x & 0x8000_0000 } else { x }
 }
 
 /// The sum of two FP32: to the nearest, ties to even, no denormals in or out, one NaN. (Not
 /// documented; as found on another simulator.)
+#[inline(always)]
 fn add_fp32(a: u32, b: u32) -> u32 {
     let sum = (f32::from_bits(flushed(a)) + f32::from_bits(flushed(b))).to_bits();
     if sum & 0x7FFF_FFFF > 0x7F80_0000 { 0x7FC0_0000 } else { flushed(sum) }
@@ -180,6 +189,7 @@ fn add_fp32(a: u32, b: u32) -> u32 {
 
 /// The sum of two BF16: as of FP32, rounded once more in the same way. NaN in L1 counts as
 /// infinity, unless the other one is infinite. (Not documented; as found on another simulator.)
+#[inline(always)]
 fn add_bf16(l1: u16, x: u16) -> u16 {
     let magnitude = |x: u16| x & 0x7FFF;
     let of_nan = if magnitude(x) == 0x7F80 { x } else { l1 & 0x8000 | 0x7F80 };
@@ -195,6 +205,7 @@ const LARGEST_16: u16 = 0x7FFF;
 /// the number that it also is, but for two of other signs, which make a positive one. (Not
 /// documented; as found on another simulator, which makes infinity of denormal sums: here they
 /// become zero, as those of FP32.)
+#[inline(always)]
 fn add_fp16(a: u16, b: u16) -> u16 {
     let value = |x: u16| {
         let (exponent, mantissa) = (x >> 10 & 0x1F, x & 0x3FF);
@@ -220,6 +231,7 @@ fn add_fp16(a: u16, b: u16) -> u16 {
 }
 
 /// The sum of two integers in sign and magnitude, saturated.
+#[inline(always)]
 fn add_int32(a: u32, b: u32) -> u32 {
     let value = |x: u32| {
         let magnitude = i64::from(x & 0x7FFF_FFFF);
