@@ -4,10 +4,11 @@
 //! WormholeB0/TensixTile/TensixCoprocessor/Packers/InputAddressGenerator.md.
 
 use super::plan::Plan;
+use crate::Cycle;
 use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
 use crate::tensix::config::Refusal;
 use crate::tensix::counters::PackerCounters;
-use crate::tensix::dst::COLUMNS;
+use crate::tensix::dst::{COLUMNS, Dst};
 use tilework_abi::tensix::insn::Pacr;
 
 /// Read interfaces of Dst.
@@ -26,6 +27,8 @@ pub(super) struct Input {
     /// The first column, and how many.
     pub(super) column: usize,
     pub(super) width: usize,
+    /// The rows need not lie in one block of Dst.
+    pub(super) is_strided: bool,
 }
 
 /// Which read interfaces are enabled, at row `y` of an xy plane.
@@ -42,7 +45,8 @@ impl Input {
     /// What `insn` reads with these counters at row `y` of an xy plane, if `offset` is what the
     /// configuration adds to its address.
     pub(super) fn of(plan: &Plan, insn: Pacr, counters: PackerCounters, y: u8, offset: u32) -> Result<Self, Refusal> {
-        let mut input = Self { rows: [None; INTERFACES], count: 0, column: 0, width: 0 };
+        let is_strided = insn.dst_access_mode();
+        let mut input = Self { rows: [None; INTERFACES], count: 0, column: 0, width: 0, is_strided };
         if insn.flush() {
             return Ok(input);
         }
@@ -58,20 +62,34 @@ impl Input {
         };
         (input.column, input.width) = (column, width as usize);
         let mask = interfaces(plan, insn, y);
-        let step = if insn.dst_access_mode() { STRIDE } else { 1 };
-        if insn.dst_access_mode() && !plan.can_stride {
+        let step = if is_strided { STRIDE } else { 1 };
+        if is_strided && !plan.can_stride {
             return Err((UnimplementedFunctionality, "the strided mode without swizzle_32b, which is not documented"));
         }
-        if !insn.dst_access_mode() && mask << (first & 3) > ALL {
+        if !is_strided && mask << (first & 3) > ALL {
             return Err((UndefinedBehavior, "read interfaces outside a group of four rows of Dst"));
         }
         // The page writes rows of the group, and that the mask is relative to the first row;
         // kernels that pack one row after the other with one interface need the latter.
-        for i in (0..INTERFACES).filter(|i| mask >> i & 1 != 0) {
-            input.rows[input.count] = (!insn.zero_write()).then_some(first + i * step);
-            input.count += 1;
+        let row = |i: usize| (!insn.zero_write()).then_some(first + i * step);
+        if mask == ALL {
+            (input.rows, input.count) = ([0, 1, 2, 3].map(row), INTERFACES);
+        } else {
+            for i in (0..INTERFACES).filter(|i| mask >> i & 1 != 0) {
+                input.rows[input.count] = row(i);
+                input.count += 1;
+            }
         }
         Ok(input)
+    }
+
+    /// The first cycle in which all rows can be read.
+    #[inline]
+    pub(super) fn readable(&self, dst: &Dst) -> Cycle {
+        match self.rows[0] {
+            Some(row) if !self.is_strided => dst.readable(row),
+            _ => self.rows.iter().flatten().map(|row| dst.readable(*row)).max().unwrap_or(0),
+        }
     }
 
     /// How many data of each row are packed.

@@ -20,14 +20,13 @@ mod random;
 mod register;
 #[cfg(test)]
 mod tests;
-mod wide;
+mod whole;
 
 use super::border::Outside;
 use super::config::{Config, Refusal};
 use super::counters::{Adcs, PackerCounters};
 use super::decoded::Kept;
 use super::dst::{COLUMNS, Dst, each};
-use super::number::bf16_of_dst;
 use super::random::Generators;
 use crate::FaultClass::UnimplementedFunctionality;
 use crate::{Cycle, timing};
@@ -197,8 +196,8 @@ impl Packer {
         let adc = if insn.ovrd_thread_id() { insn.addr_cnt_context() as usize % 3 } else { on.thread };
         let counters = on.adcs.packer(adc);
         let input = Input::of(plan, insn, counters, self.position.y, src_offset)?;
-        let rows = input.rows.iter().flatten();
-        if let Some(ready) = rows.map(|row| on.dst.readable(*row)).max().filter(|ready| *ready > on.now) {
+        let ready = input.readable(on.dst);
+        if ready > on.now {
             return Err(Stop::NotBefore(ready));
         }
         if outside.is_watched() {
@@ -254,7 +253,8 @@ impl Packer {
         if [data, exponents].iter().any(|write| write.len != 0 && outside.must_wake(write.addr, write.len)) {
             return Err(Stop::Wake);
         }
-        let (mut staged, mut staged_exponents): (Staged, Staged) = (self.data.stage(), self.exponents.stage());
+        let mut staged: Staged = self.data.stage();
+        let mut staged_exponents: Staged = self.exponents.stage();
         self.rows(output, [&mut staged, &mut staged_exponents]);
         if behind != 0 {
             staged.store(&[0; COLUMNS], behind, plan.layout.bits());
@@ -402,26 +402,17 @@ impl Packer {
     fn rows(&mut self, output: &Output<'_>, staged: [&mut Staged; 2]) {
         let &Output { plan, input, dst, packed, stored, .. } = output;
         let [data, exponents] = staged;
-        for (k, row) in input.rows[..input.count].iter().enumerate() {
-            if plan.is_plain_bf16
-                && input.width == COLUMNS
-                && data.is_aligned()
-                && let Some(row) = *row
-            {
-                self.plain_bf16(plan, dst, row, data);
-                continue;
-            }
-            if let Some(wide) = plan.wide
-                && input.width == COLUMNS
-                && stored == COLUMNS
-                && data.is_aligned()
-                && let Some(row) = *row
-            {
-                let (largest, bytes) = wide.pack(&dst.read32(plan.map, row), data.room());
-                self.largest = self.largest.max(largest);
-                data.add(bytes);
-                continue;
-            }
+        if let Some(whole) = plan.whole
+            && input.width == COLUMNS
+            && stored == COLUMNS
+            && data.is_aligned()
+            && let Some((largest, bytes)) = whole.pack(dst, plan.map, input, data.room())
+        {
+            self.largest = self.largest.max(largest);
+            data.add(bytes);
+            return;
+        }
+        for k in 0..input.count {
             let values = self.row(output, k);
             let (exponent, values) = self.finish(plan, &values, packed);
             if plan.layout.is_block() {
@@ -453,22 +444,6 @@ impl Packer {
                 }
             }
         }
-    }
-
-    /// A whole row of BF16 that becomes BF16, with nothing in between: the same as the stages do.
-    #[inline]
-    fn plain_bf16(&mut self, plan: &Plan, dst: &Dst, row: usize, data: &mut Staged) {
-        let row = each(dst.read16(plan.map, row), |x| {
-            let x = bf16_of_dst(x);
-            let magnitude = (x & 0x7FFF).min(0x7F80);
-            if magnitude < 0x80 { 0 } else { x & 0x8000 | magnitude }
-        });
-        let largest = row.iter().fold(0, |all, x| (x & 0x7F80).max(all)) >> 7;
-        self.largest = self.largest.max(largest as u8);
-        for (out, x) in data.room().chunks_exact_mut(2).zip(row) {
-            out.copy_from_slice(&x.to_le_bytes());
-        }
-        data.add(2 * COLUMNS);
     }
 
     /// The columns of a row as they are after everything up to the exponent threshold; zeros behind

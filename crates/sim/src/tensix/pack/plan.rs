@@ -4,7 +4,7 @@
 //! Blackhole's one packer has. What those pages do not describe is refused.
 
 use super::convert::{Early, Kind, LARGEST_16, Late};
-use super::wide::Wide;
+use super::whole::Whole;
 use crate::FaultClass::{UndefinedBehavior, UnimplementedFunctionality};
 use crate::tensix::config::Refusal;
 use crate::tensix::decoded::Reader;
@@ -122,10 +122,8 @@ pub(super) struct Plan {
     pub(super) late: Late,
     pub(super) layout: Layout,
     pub(super) accumulate: Option<Accumulate>,
-    /// BF16 to BF16 with nothing in between.
-    pub(super) is_plain_bf16: bool,
-    /// FP32 in Dst with nothing between the conversions.
-    pub(super) wide: Option<Wide>,
+    /// What becomes of whole rows, with nothing between the conversions.
+    pub(super) whole: Option<Whole>,
     /// Counts exponents.
     pub(super) counts: bool,
     // Input addresses.
@@ -206,9 +204,8 @@ impl Plan {
         };
         let untouched = edge.is_none() && relu == Relu::None && threshold == 0 && downsample == 0xFFFF;
         let counts = (0..3).any(|thread| r.get_of(thread, cfg::ENABLE_ACC_STATS_ENABLE) != 0);
-        let plain = early == Early::Bf16Rounded && late == Late::High { flush: false } && !layout.is_block();
         let by_chance = r.has(cfg::ALU_ROUNDING_MODE_GASKET_SRND_EN);
-        let wide = if untouched && !counts && !by_chance { Wide::of(early, late, layout) } else { None };
+        let whole = if untouched && !counts { Whole::of(early, late, layout, by_chance) } else { None };
         let header = u32::from(!r.has(cfg::THCON_SEC_REG1_SUB_L1_TILE_HEADER_SIZE));
         let strides = |base, xy: Field, zw: [Field; 2]| Strides {
             base: r.get(base),
@@ -229,8 +226,7 @@ impl Plan {
             late,
             layout,
             accumulate,
-            is_plain_bf16: plain && untouched && !counts,
-            wide,
+            whole,
             counts,
             src: strides(
                 cfg::PCK0_ADDR_BASE_REG_0_BASE,
