@@ -13,7 +13,6 @@
 //! busy with it decides when waits and later instructions continue. The mover's copies take effect
 //! when they are done, and instructions of the unpackers when their turn comes there.
 
-use super::agenda::{self, Agenda, Agent};
 use super::awaits::{Awaits, Changed};
 use super::border::{Hold, Outside};
 use super::config::Config;
@@ -27,6 +26,7 @@ use super::mover::Mover;
 use super::origin::Origin;
 use super::pack::{self, Packer};
 use super::src::Sources;
+use super::step_queue::{self, Agent, StepQueue};
 use super::supply::Row;
 use super::sync::{Mutexes, SEMAPHORES, Semaphore};
 use super::unpack::{UNPACKERS, Unpackers};
@@ -115,7 +115,7 @@ pub(super) enum Issue {
 #[repr(C)]
 pub(super) struct Coprocessor {
     /// Who acts next, and when.
-    pub(super) agenda: Agenda,
+    pub(super) steps: StepQueue,
     /// The last step.
     last: Cycle,
     /// The cycle before which steps are taken.
@@ -174,7 +174,7 @@ impl Default for Coprocessor {
             pack_plans: pack::Plans::default(),
             mover: Mover::default(),
             unpackers: Unpackers::default(),
-            agenda: Agenda::default(),
+            steps: StepQueue::default(),
             last: 0,
             end: 0,
             has_pushed: false,
@@ -196,7 +196,7 @@ impl Coprocessor {
     /// The next cycle in which something can happen.
     #[inline]
     pub(super) fn next(&self) -> Cycle {
-        self.agenda.next()
+        self.steps.next()
     }
 
     /// The cycle of the last step.
@@ -220,17 +220,17 @@ impl Coprocessor {
     /// Thread `thread` must look again at cycle `at`.
     #[inline]
     pub(super) fn schedule(&mut self, thread: usize, at: Cycle) {
-        self.agenda.ask(agenda::THREAD + thread, at);
+        self.steps.ask(step_queue::THREAD + thread, at);
     }
 
     /// The mover and its command queue must look again at cycle `at`.
     pub(super) fn schedule_mover(&mut self, at: Cycle) {
-        self.agenda.ask(agenda::MOVER, at);
+        self.steps.ask(step_queue::MOVER, at);
     }
 
     /// Unpacker `unit` must look again at cycle `at`.
     pub(super) fn schedule_unpacker(&mut self, unit: usize, at: Cycle) {
-        self.agenda.ask(agenda::UNPACKER + unit, at);
+        self.steps.ask(step_queue::UNPACKER + unit, at);
     }
 
     /// A core changed something at cycle `at` for which a wait gate or an unpacker may wait.
@@ -325,9 +325,9 @@ impl Coprocessor {
     /// [`Hold`]; the step that was due then has changed nothing.
     pub(super) fn run(&mut self, end: Cycle, outside: &mut impl Outside) -> Result<(), Hold> {
         self.end = end;
-        while self.agenda.next() < end {
-            let mut now = self.agenda.next();
-            let agent = self.agenda.begin();
+        while self.steps.next() < end {
+            let mut now = self.steps.next();
+            let agent = self.steps.begin();
             // Mostly the same agent acts again in the next cycle.
             loop {
                 self.last = now;
@@ -335,13 +335,13 @@ impl Coprocessor {
                 let next = match self.step(agent, now, outside) {
                     Ok(next) => next,
                     Err(hold) => {
-                        self.agenda.end(agent, now);
+                        self.steps.end(agent, now);
                         return Err(hold);
                     }
                 };
                 let stops = self.changed.is_some() || outside.has_side_effects();
-                if stops || next >= end || !self.agenda.goes_on(agent, next) {
-                    self.agenda.end(agent, next);
+                if stops || next >= end || !self.steps.goes_on(agent, next) {
+                    self.steps.end(agent, next);
                     if stops {
                         return Ok(());
                     }
@@ -357,9 +357,9 @@ impl Coprocessor {
     #[inline(always)]
     fn step(&mut self, agent: Agent, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
         match agent {
-            agenda::THREAD..agenda::UNPACKER => self.step_thread(agent - agenda::THREAD, now, outside),
-            agenda::UNPACKER.. => self.step_unpacker(agent - agenda::UNPACKER, now, outside),
-            agenda::MOVER => self.step_mover(now, outside),
+            step_queue::THREAD..step_queue::UNPACKER => self.step_thread(agent - step_queue::THREAD, now, outside),
+            step_queue::UNPACKER.. => self.step_unpacker(agent - step_queue::UNPACKER, now, outside),
+            step_queue::MOVER => self.step_mover(now, outside),
             _ => {
                 let next = self.step_vector(now)?;
                 if outside.is_watched() {

@@ -9,7 +9,6 @@
 //! of them may need, and a call for each vector instruction costs more (5 % of the library's
 //! instructions in a run of ttnn's softmax, its start included).
 
-use super::agenda;
 use super::border::{Hold, Outside};
 use super::config::{Config, Refusal, XMOV};
 use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
@@ -18,6 +17,7 @@ use super::mover::Asker;
 use super::pack;
 use super::random::Owner;
 use super::reset::InReset;
+use super::step_queue;
 use super::sync;
 use super::vector;
 use crate::{Cycle, Fault, NEVER, probe, timing};
@@ -194,7 +194,7 @@ impl Coprocessor {
             next = self.vector.next_scheduled(at.now);
         }
         self.threads[at.thread].busy.vector = until;
-        self.agenda.set(agenda::VECTOR, next);
+        self.steps.set(step_queue::VECTOR, next);
         Ok(self.passed(at, until - at.now))
     }
 

@@ -5,7 +5,6 @@
 //!
 //! What of it its tile sees, and what it sees of its tile, is in [`border`].
 
-mod agenda;
 mod awaits;
 #[cfg(test)]
 mod bench;
@@ -36,6 +35,7 @@ mod scalar_tests;
 mod show;
 mod src;
 mod status;
+mod step_queue;
 mod supply;
 mod sync;
 mod tdma;

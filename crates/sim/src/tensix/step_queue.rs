@@ -32,7 +32,7 @@ const fn place(at: Cycle, agent: Agent) -> Cycle {
 
 /// The next cycle of each agent.
 #[derive(Clone, Debug)]
-pub(super) struct Agenda {
+pub(super) struct StepQueue {
     /// By agent; [`NEVER`] for the one that is taking its step.
     places: [Cycle; AGENTS],
     /// The first of these.
@@ -41,13 +41,13 @@ pub(super) struct Agenda {
     acting: Agent,
 }
 
-impl Default for Agenda {
+impl Default for StepQueue {
     fn default() -> Self {
         Self { places: [NEVER; AGENTS], first: NEVER, acting: NOBODY }
     }
 }
 
-impl Agenda {
+impl StepQueue {
     /// The first cycle in which something can happen.
     #[inline]
     pub(super) fn next(&self) -> Cycle {
@@ -80,7 +80,7 @@ impl Agenda {
         }
     }
 
-    /// The first agent takes its step, at [`Agenda::next`].
+    /// The first agent takes its step, at [`StepQueue::next`].
     #[inline]
     pub(super) fn begin(&mut self) -> Agent {
         let agent = self.first as usize & ((1 << INDEX_BITS) - 1);
@@ -116,15 +116,15 @@ mod tests {
     #[test]
     fn agents_come_in_the_order_of_cycles_and_then_of_agents() {
         let agents = [UNPACKER + 1, THREAD + 2, VECTOR, MOVER, UNPACKER];
-        let mut agenda = Agenda::default();
-        assert_eq!(agenda.next(), NEVER);
-        agents.into_iter().for_each(|agent| agenda.ask(agent, 7));
-        agenda.ask(THREAD, 6);
+        let mut steps = StepQueue::default();
+        assert_eq!(steps.next(), NEVER);
+        agents.into_iter().for_each(|agent| steps.ask(agent, 7));
+        steps.ask(THREAD, 6);
         let mut came = Vec::new();
-        while agenda.next() != NEVER {
-            let (at, agent) = (agenda.next(), agenda.begin());
+        while steps.next() != NEVER {
+            let (at, agent) = (steps.next(), steps.begin());
             came.push((at, agent));
-            agenda.end(agent, NEVER);
+            steps.end(agent, NEVER);
         }
         let rest = [VECTOR, MOVER, THREAD + 2, UNPACKER, UNPACKER + 1];
         assert_eq!(came, [vec![(6, THREAD)], rest.map(|agent| (7, agent)).to_vec()].concat());
@@ -136,33 +136,33 @@ mod tests {
         fn it_is_what_a_list_would_be(
             changes in prop::collection::vec((0..4u8, 0..AGENTS, 0..40u64), 1..60),
         ) {
-            let (mut agenda, mut list) = (Agenda::default(), [NEVER; AGENTS]);
+            let (mut steps, mut list) = (StepQueue::default(), [NEVER; AGENTS]);
             for (how, agent, at) in changes {
                 let first = list.iter().enumerate().map(|(i, &at)| (at, i)).min().unwrap_or((NEVER, 0));
-                prop_assert_eq!(agenda.next(), first.0);
+                prop_assert_eq!(steps.next(), first.0);
                 match how {
                     0 => {
-                        agenda.set(agent, at);
+                        steps.set(agent, at);
                         list[agent] = at;
                     }
                     1 => {
-                        agenda.ask(agent, at);
+                        steps.ask(agent, at);
                         list[agent] = list[agent].min(at);
                     }
                     _ if first.0 == NEVER => {}
                     _ => {
-                        let acting = agenda.begin();
+                        let acting = steps.begin();
                         prop_assert_eq!(acting, first.1);
                         // In its step it asks for another agent, and for itself: no matter.
-                        agenda.ask(agent, at);
-                        agenda.ask(acting, 0);
+                        steps.ask(agent, at);
+                        steps.ask(acting, 0);
                         if agent != first.1 {
                             list[agent] = list[agent].min(at);
                         }
                         list[first.1] = NEVER;
                         let others = list.iter().enumerate().map(|(i, &at)| (at, i)).min().unwrap_or((NEVER, 0));
-                        prop_assert_eq!(agenda.goes_on(acting, at), (at, first.1) < others);
-                        agenda.end(acting, at);
+                        prop_assert_eq!(steps.goes_on(acting, at), (at, first.1) < others);
+                        steps.end(acting, at);
                         list[first.1] = at;
                     }
                 }
