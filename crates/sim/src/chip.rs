@@ -5,35 +5,34 @@
 //! the chip continues; a wait for a word of pinned memory is an event, not a poll.
 
 mod debug;
+mod layout;
+mod node;
+mod observe;
 mod twin;
 
 pub use debug::{Advanced, CoreView, ReadTicket, Thread};
 
+use layout::Layout;
+use node::AnyNode;
+
 use crate::arc::ArcTile;
 use crate::bugs::Bugs;
 use crate::coverage::Coverage;
-use crate::crew::Worked;
 use crate::distance::Distances;
 use crate::dram::DramBank;
 use crate::inert::InertTiles;
 use crate::late::LateCores;
-use crate::noc::{Grid, GridBuilder, GridError, LatePackets, Network, NodeId, Outbox, Packet, Place};
-use crate::node::Outlook;
+use crate::noc::{Grid, GridError, LatePackets, Network, NodeId};
 use crate::pcie::{Bar, HostBus, Pcie};
-use crate::probe::{Hub, Observer, Packets, Wants};
+use crate::probe::Hub;
 use crate::sched::{Scheduler, Step, Until};
 use crate::tile::{Activity, CodeBook, Tile, Waiting};
-use crate::{Cycle, Fault, NEVER, Node, timing};
+use crate::{Cycle, Fault, NEVER, timing};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use tilework_abi::board::{self, Board, DramMap, Harvesting};
-use tilework_abi::grid;
+use tilework_abi::board::{self, Board, Harvesting};
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::Processor;
-use tilework_driver::Note;
-
-/// Lines that a core has begun to go through more cycles ago are told as far as it has come.
-const LINE_CYCLES: Cycle = 256;
 
 /// The configuration of a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,83 +144,6 @@ pub struct ChipStats {
     pub pcie_to_device: u64,
     /// Bytes from device to host over PCIe.
     pub pcie_to_host: u64,
-}
-
-/// A node of the chip.
-#[derive(Clone)]
-enum AnyNode {
-    Tensix(Box<Tile>),
-    Dram(Box<DramBank>),
-    Pcie(Box<Pcie>),
-    Arc(Box<ArcTile>),
-    Inert(Box<InertTiles>),
-    /// Another thread runs it.
-    Away(Away),
-}
-
-/// In the place of a node that another thread runs. Nothing happens here, and nothing comes here.
-#[derive(Clone)]
-struct Away;
-
-impl Node for Away {
-    fn next(&self) -> Cycle {
-        NEVER
-    }
-    fn deliver(&mut self, _at: Cycle, _packet: impl Into<Box<Packet>>) {}
-    fn run(&mut self, _until: Cycle, _out: &mut Outbox) -> Result<(), Fault> {
-        Ok(())
-    }
-}
-
-impl Worked for AnyNode {
-    fn away() -> Self {
-        Self::Away(Away)
-    }
-}
-
-macro_rules! each {
-    ($any:expr, $node:ident => $body:expr) => {
-        match $any {
-            AnyNode::Tensix($node) => $body,
-            AnyNode::Dram($node) => $body,
-            AnyNode::Pcie($node) => $body,
-            AnyNode::Arc($node) => $body,
-            AnyNode::Inert($node) => $body,
-            AnyNode::Away($node) => $body,
-        }
-    };
-}
-
-impl Node for AnyNode {
-    #[inline(always)]
-    fn next(&self) -> Cycle {
-        each!(self, node => node.next())
-    }
-    fn outlook(&self) -> Outlook {
-        each!(self, node => node.outlook())
-    }
-    #[inline]
-    fn computes(&self) -> bool {
-        matches!(self, Self::Tensix(_))
-    }
-    fn rested(&self) -> Cycle {
-        each!(self, node => node.rested())
-    }
-    #[inline]
-    fn deliver(&mut self, at: Cycle, packet: impl Into<Box<Packet>>) {
-        each!(self, node => node.deliver(at, packet));
-    }
-    #[inline(always)]
-    fn run(&mut self, until: Cycle, out: &mut Outbox) -> Result<(), Fault> {
-        each!(self, node => node.run(until, out))
-    }
-    #[inline]
-    fn faces_host(&self) -> bool {
-        matches!(self, Self::Pcie(_))
-    }
-    fn speculate(&mut self, end: Cycle, limit: Cycle) {
-        each!(self, node => node.speculate(end, limit));
-    }
 }
 
 /// The chip with its host link.
@@ -400,144 +322,6 @@ impl Chip {
         Ok(())
     }
 
-    /// Adds an observer. It sees what happens from now on.
-    pub fn observe(&mut self, observer: Box<dyn Observer>) {
-        let now = self.now();
-        let hub = self.hub.get_or_insert_with(|| {
-            let tile = |(number, node): (usize, &AnyNode)| match node {
-                AnyNode::Tensix(tile) => Some((tile.xy(), number)),
-                _ => None,
-            };
-            Box::new(Hub::new(self.nodes.iter().enumerate().filter_map(tile)))
-        });
-        hub.add(observer);
-        let (wants, others, lines, once) = (hub.wants(), hub.others_want(), hub.lines(), hub.sees_counters_once());
-        let gather = hub.gathers();
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                tile.observe((wants, others), once, &lines, now);
-                tile.gather_lines(gather);
-            }
-        }
-        self.scheduler.observe(wants.has(Wants::ARRIVALS).then(|| Packets::new(&self.grid, wants)));
-    }
-
-    /// Whether there are observers.
-    #[inline]
-    pub fn is_observed(&self) -> bool {
-        self.hub.is_some()
-    }
-
-    /// Hands a note of the host to the observers. It comes behind all events before the cycle that
-    /// the chip has come to: the host may be ahead of it.
-    pub fn note(&mut self, note: &Note) {
-        let (now, reached) = (self.now(), self.scheduler.now);
-        self.hand_over(reached, reached);
-        if let Some(hub) = &mut self.hub {
-            hub.note(now, note);
-            match note {
-                Note::Firmware(_) => {
-                    let boundaries = hub.boundaries();
-                    self.each_tile(|tile| tile.set_boundaries(boundaries.clone()));
-                    self.leave_unjudged();
-                }
-                Note::Queue(_) => {
-                    self.observe_loads();
-                    self.leave_unjudged();
-                }
-                Note::Launch(launch) => {
-                    // Of other tiles nothing changes that concerns what they run.
-                    let unjudged = hub.unjudged();
-                    for node in launch.cores.iter().filter_map(|&core| hub.node(core)) {
-                        if let Some(AnyNode::Tensix(tile)) = self.nodes.get_mut(node) {
-                            tile.launches(&unjudged);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn each_tile(&mut self, mut does: impl FnMut(&mut Tile)) {
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                does(tile);
-            }
-        }
-    }
-
-    /// Has the tiles leave out what observers need to see little of.
-    fn leave_unjudged(&mut self) {
-        let Some(hub) = &self.hub else { return };
-        let (unjudged, wants, others) = (hub.unjudged(), hub.wants(), hub.others_want());
-        self.each_tile(|tile| tile.set_unjudged(&unjudged));
-        if wants.has(Wants::ARRIVALS) {
-            let mut packets = Packets::new(&self.grid, wants);
-            if !others.has(Wants::ARRIVALS) {
-                packets.overlook(&unjudged.tiles);
-            }
-            self.scheduler.observe(Some(packets));
-        }
-    }
-
-    /// Has the tiles record the loads that observers want to see.
-    fn observe_loads(&mut self) {
-        let loads = self.hub.as_ref().map_or(Vec::new(), |hub| hub.loads());
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                let of_tile = loads.iter().filter(|(xy, _)| *xy == tile.xy());
-                tile.observe_loads(of_tile.map(|(_, range)| range.clone()).collect());
-            }
-        }
-    }
-
-    /// Hands to the observers what they have not seen of the time before [`Chip::now`]; of a chip
-    /// that a fault has stopped, everything.
-    pub fn settle_observers(&mut self) {
-        let (now, reached) = if self.fault.is_some() { (NEVER, NEVER) } else { (self.now(), self.scheduler.now) };
-        let Some(hub) = &self.hub else { return };
-        // What has been executed is told for a cycle that is not over.
-        let until = now.max(hub.reached().saturating_add(1));
-        let events = self.scheduler.events();
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                tile.settle_counts(until.saturating_sub(1), events);
-            }
-        }
-        self.hand_over(until, reached);
-    }
-
-    /// Hands over all that has happened before `until`, where nothing more will happen before
-    /// `reached`: the host may be ahead of the chip.
-    fn hand_over(&mut self, until: Cycle, reached: Cycle) {
-        if let Some(hub) = &mut self.hub {
-            let events = self.scheduler.events();
-            for node in self.nodes.iter_mut().filter(|_| hub.gathers()) {
-                if let AnyNode::Tensix(tile) = node {
-                    tile.settle_lines(events);
-                }
-            }
-            hub.hand_over(events, until, reached);
-        }
-    }
-
-    /// Hands over what has happened before `now`, except what comes after the first word of a line
-    /// that a core has only begun to go through: told word by word it would cost far more.
-    fn hand_over_most(&mut self, now: Cycle) {
-        let Some(hub) = self.hub.as_mut().filter(|hub| hub.gathers() && !hub.is_judged()) else {
-            return self.hand_over(now, now);
-        };
-        let events = self.scheduler.events();
-        let mut until = now;
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                until = until.min(tile.settle_lines_before(now.saturating_sub(LINE_CYCLES), events));
-            }
-        }
-        hub.hand_over(events, until, until);
-    }
-
     /// Simulates one window.
     fn step(&mut self, until: Until) -> Result<Step, Fault> {
         let result = self.scheduler.step(&mut self.nodes, until);
@@ -548,25 +332,6 @@ impl Chip {
             }
         }
         result
-    }
-
-    /// Hands over what has happened, if it `is_due`, and has the tiles leave out what is known.
-    #[inline(never)]
-    fn serve_observers(&mut self, is_due: bool) {
-        let now = self.scheduler.now;
-        if is_due {
-            self.hand_over_most(now);
-        }
-        if let Some(hub) = &mut self.hub {
-            for (node, known) in hub.known() {
-                if let Some(AnyNode::Tensix(tile)) = self.nodes.get_mut(node) {
-                    tile.know(&known);
-                }
-            }
-            if hub.ends() {
-                self.ended.get_or_insert(now);
-            }
-        }
     }
 
     /// Simulates one window while the host waits for something that reaches it over PCIe.
@@ -742,63 +507,5 @@ impl Chip {
         }
         self.host = stop;
         Ok(())
-    }
-}
-
-/// The place of each tile and its coordinates on NoC 0. Node indices: Tensix tiles that work,
-/// column by column; the eight physical DRAM banks; PCIe; ARC; one for all inert tiles.
-struct Layout {
-    tensix: Vec<(Place, NocXy)>,
-    dram: Vec<(Place, NocXy)>,
-    pcie: (Place, NocXy),
-    arc: (Place, NocXy),
-    inert: NodeId,
-}
-
-impl Layout {
-    fn of(harvesting: Harvesting, translation: bool) -> Self {
-        let at = |node: usize, xy: NocXy| Place { node: node as NodeId, x: xy.x, y: xy.y };
-        let rows = board::WORKER_Y_FIRST..=board::WORKER_Y_LAST;
-        let tensix: Vec<_> = harvesting
-            .columns()
-            .zip(grid::TENSIX_COLUMNS)
-            .flat_map(|(column, translated)| rows.clone().map(move |y| (column, translated, y)))
-            .enumerate()
-            .map(|(i, (column, translated, y))| {
-                let x = if translation { translated } else { column };
-                (at(i, NocXy::new(column, y)), NocXy::new(x, y))
-            })
-            .collect();
-        let first = tensix.len();
-        let map = DramMap::new(harvesting.dram_bank());
-        let port = |bank: usize, port: usize| {
-            let place = at(first + bank, grid::dram_port(bank, port));
-            let logical = map.banks().iter().find(|b| usize::from(b.physical) == bank && translation);
-            let xy = logical.map(|b| NocXy::new(b.first_port.x, b.first_port.y + port as u8));
-            (place, xy.unwrap_or(NocXy::new(place.x, place.y)))
-        };
-        let banks = (0..board::DRAM_BANKS).filter(|&bank| harvesting.dram & 1 << bank == 0);
-        let dram = banks.flat_map(|bank| (0..board::DRAM_PORTS).map(move |i| port(bank, i))).collect();
-        let pcie = first + board::DRAM_BANKS;
-        let pcie_xy = if translation { board::PCIE } else { board::PCIE_PHYSICAL };
-        Self {
-            tensix,
-            dram,
-            pcie: (at(pcie, board::PCIE_PHYSICAL), pcie_xy),
-            arc: (at(pcie + 1, board::ARC), board::ARC),
-            inert: (pcie + 2) as NodeId,
-        }
-    }
-    /// The places of the NIUs of each node that packets reach often. The others have many, or, as
-    /// the PCIe tile, are near the host, where no node is to run far ahead of the rest.
-    fn places(&self, nodes: usize) -> Vec<Vec<Place>> {
-        let mut places = vec![Vec::new(); nodes];
-        self.tensix.iter().chain(&self.dram).for_each(|&(place, _)| places[usize::from(place.node)].push(place));
-        places
-    }
-    fn grid(&self, harvesting: Harvesting, translation: bool) -> Result<Grid, GridError> {
-        let tiles = self.tensix.iter().chain(&self.dram).chain([&self.pcie, &self.arc]);
-        let builder = GridBuilder::new(harvesting, translation);
-        tiles.fold(builder, |builder, &(place, xy)| builder.add(place, xy)).fill(self.inert).build()
     }
 }

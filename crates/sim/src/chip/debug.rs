@@ -8,7 +8,8 @@
 //! speculatively: after a window all that precedes the chip's clock has happened, and no more, but
 //! for what a core does alone in its registers.
 
-use super::{AnyNode, Chip, ChipError};
+use super::node::AnyNode;
+use super::{Chip, ChipError};
 use crate::pcie::{Bar, ReadTicket as Ticket};
 use crate::sched::{Step, Until};
 use crate::tile::{Activity, Tile};

@@ -1,6 +1,7 @@
 //! Twins: a second chip in the state of the first, for those who go back in time.
 
-use super::{AnyNode, Chip};
+use super::Chip;
+use super::node::AnyNode;
 use crate::probe::Observer;
 
 impl Chip {
