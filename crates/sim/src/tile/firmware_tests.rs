@@ -4,6 +4,7 @@
 
 use super::tests::{run, tile, word};
 use super::*;
+use crate::NEVER;
 use std::path::PathBuf;
 
 /// File, start of its text, and where the image of its local RAM is staged.

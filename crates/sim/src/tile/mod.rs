@@ -23,9 +23,11 @@ mod fabric;
 mod firmware_tests;
 mod inspect;
 mod memory;
+mod observe;
 mod port;
 #[cfg(test)]
 mod register_tests;
+mod sleep;
 mod speculation;
 mod stale_code;
 mod streams;
@@ -42,19 +44,17 @@ use crate::event_queue::EventQueue;
 use crate::late::LateCores;
 use crate::noc::{Body, Grid, HostRequest, Niu, Outbox, Packet, Place, Start, serve_or_refuse};
 use crate::node::Outlook;
-use crate::probe::{Agent, Boundaries, Known, Recorder, Spot, Unjudged, Wants, What};
-use crate::tensix::{Awaits, Changed, Origin};
-use crate::{Bugs, Fault, FaultClass, NEVER, Node, timing};
+use crate::probe::What;
+use crate::tensix::{Changed, Origin};
+use crate::{Bugs, Fault, FaultClass, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
 use events::Event;
-use fabric::{COPROCESSOR, CoreSet, Fabric};
+use fabric::{CoreSet, Fabric};
 use port::{Port, Ports};
 use speculation::Speculation;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
-use tilework_abi::address_map::niu_register;
 use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::insn::Mode;
 use tilework_abi::tensix::{self as map, Processor};
@@ -191,127 +191,6 @@ impl Tile {
     pub(crate) fn l1(&self) -> &[u8] {
         &self.shared.fabric.l1[..]
     }
-    /// Records from now on, where the clock is at `now`, what `wants` includes, and stores to these
-    /// lines of L1; of what is known only what `others` want. `once`: of counters of NIUs only
-    /// their first loads.
-    pub(crate) fn observe(&mut self, (wants, others): (Wants, Wants), once: bool, lines: &[Range<u32>], now: Cycle) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder
-            && recorder.has_wants(wants, others)
-        {
-            // What is known stays so, but where stores are to be seen.
-            recorder.watch(self.slots.iter().map(|slot| slot.core.now).fold(now, Cycle::max), lines);
-            return lines.iter().for_each(|line| self.shared.fabric.observe(line.clone()));
-        }
-        let recorder =
-            self.shared.fabric.recorder.get_or_insert_with(|| Box::new(Recorder::new(Spot::Tensix(self.xy))));
-        recorder.set_wants(wants, others);
-        recorder.see_counters_once(once);
-        (0..self.slots.len()).for_each(|core| self.withdraw_row(core));
-        if wants.has(Wants::TENSIX) {
-            self.shared.tensix.tell_expanders();
-        }
-        lines.iter().for_each(|line| self.shared.fabric.observe(line.clone()));
-        // A core that speculates would record what may not happen.
-        self.confirm();
-        self.speculation.enabled = false;
-        self.forget_known(now);
-    }
-
-    /// All accesses are recorded until an observer knows something again.
-    pub(crate) fn forget_known(&mut self, now: Cycle) {
-        let now = self.slots.iter().map(|slot| slot.core.now).fold(now, Cycle::max);
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.forget_known(now);
-            for (core, port) in Processor::ALL.into_iter().zip(&self.ports) {
-                recorder.filter.set_cache(core, port.l0.tags());
-            }
-        }
-    }
-
-    /// From now on these are the boundaries of what is known.
-    pub(crate) fn set_boundaries(&mut self, boundaries: Boundaries) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.filter.set_boundaries(boundaries, self.slots[Processor::Brisc.index()].core.now);
-        }
-    }
-
-    /// From now on this need not be seen.
-    pub(crate) fn set_unjudged(&mut self, unjudged: &Unjudged) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.set_unjudged(unjudged);
-        }
-    }
-
-    /// A program is about to be launched: what need not be seen of it.
-    pub(crate) fn launches(&mut self, unjudged: &Unjudged) {
-        self.set_unjudged(unjudged);
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.filter.launches();
-        }
-    }
-
-    /// Leaves out from now on what an observer knows.
-    pub(crate) fn know(&mut self, known: &Known) {
-        let fabric = &mut self.shared.fabric;
-        if let Some(mut recorder) = fabric.recorder.take() {
-            recorder.filter.know(known, |addr| fabric.is_observed(addr));
-            fabric.recorder = Some(recorder);
-        }
-    }
-
-    /// Records from now on the loads from these bytes of L1.
-    pub(crate) fn observe_loads(&mut self, loads: Vec<Range<u32>>) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.set_loads(loads);
-        }
-    }
-
-    /// Records what `what` says of core `i`, at its cycle.
-    fn record_core(&mut self, i: usize, what: impl FnOnce(&Core) -> What) {
-        self.record_core_at(i, self.slots[i].core.now, what);
-    }
-
-    fn record_core_at(&mut self, i: usize, at: Cycle, what: impl FnOnce(&Core) -> What) {
-        let Some(recorder) = &mut self.shared.fabric.recorder else { return };
-        let (core, processor) = (&self.slots[i].core, Processor::ALL[i]);
-        recorder.pause(processor, at);
-        if recorder.wants(Wants::CORES) {
-            recorder.record(at, Agent::Core(processor), core.pc, what(core));
-        }
-    }
-
-    /// Hands over what the cores have executed, as of cycle `at`.
-    pub(crate) fn settle_counts(&mut self, at: Cycle, events: &mut Vec<crate::Event>) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            Processor::ALL.into_iter().for_each(|core| recorder.record_counts(core, at));
-            recorder.hand_over(events);
-        }
-    }
-
-    /// Lines of accesses that are known are told as such from now on, or not.
-    pub(crate) fn gather_lines(&mut self, gather: bool) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.gather_lines(gather);
-        }
-    }
-
-    /// Hands over the lines that cores are going through.
-    pub(crate) fn settle_lines(&mut self, events: &mut Vec<crate::Event>) {
-        if let Some(recorder) = &mut self.shared.fabric.recorder {
-            recorder.close_lines();
-            recorder.hand_over(events);
-        }
-    }
-
-    /// Hands over the lines that cores go through since before a cycle. Gives the first cycle of
-    /// those that they are still going through.
-    pub(crate) fn settle_lines_before(&mut self, at: Cycle, events: &mut Vec<crate::Event>) -> Cycle {
-        let Some(recorder) = &mut self.shared.fabric.recorder else { return NEVER };
-        let first = recorder.close_lines_before(at);
-        recorder.hand_over(events);
-        first
-    }
-
     /// The coprocessor counts from now on what it executes.
     pub(crate) fn count_modes(&mut self) {
         self.shared.tensix.count_modes();
@@ -412,121 +291,6 @@ impl Tile {
         cores.fold(self.last_event.max(self.shared.tensix.last_step()), Cycle::max)
     }
 
-    #[inline]
-    fn wake(&mut self, set: CoreSet, at: Cycle) {
-        if set != 0 {
-            let parked = if self.late.is_some() { self.parked() } else { 0 };
-            self.wake_members(set, at);
-            self.make_late(set & parked);
-        }
-    }
-
-    fn wake_members(&mut self, set: CoreSet, at: Cycle) {
-        for i in members(set & !(1 << COPROCESSOR)) {
-            if self.slots[i].activity == Activity::Parked {
-                let core = &mut self.slots[i].core;
-                let skipped = core.wake_for_change(at);
-                self.ports[i].stores.skip(core.now - skipped, skipped);
-                self.set_activity(i, Activity::Running);
-                self.shared.fabric.unwatch(Processor::ALL[i]);
-                if let Some(recorder) = &mut self.shared.fabric.recorder {
-                    recorder.wakes(Processor::ALL[i], at);
-                }
-                self.record_core(i, |_| What::Resumed);
-            }
-        }
-        if set >> COPROCESSOR & 1 != 0 {
-            self.shared.fabric.unwatch_coprocessor();
-            self.shared.tensix.wake(at);
-        }
-    }
-
-    /// Wakes cores before the first event, at cycle `at`, is applied.
-    fn wake_for_event(&mut self, set: CoreSet, at: Cycle) {
-        let looks = |packet: &Packet| shows_cores(packet) || commands_cores(packet);
-        let is_seen = matches!(self.queue.peek(), Some(Event::Packet(packet)) if looks(packet));
-        let one = if set & (set - 1) == 0 { set.trailing_zeros() as usize } else { COPROCESSOR };
-        let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
-        // Who records accesses or counts instructions sees each of them.
-        let is_seen = is_seen || self.shared.fabric.probes() != (false, false);
-        let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
-        let parked = if self.late.is_some() { self.parked() } else { 0 };
-        self.wake_members(set, at);
-        if polls_registers {
-            self.slots[one].core.finish_iteration(at);
-        }
-        self.make_late(set & parked);
-    }
-
-    /// Those that wait for `what` try again.
-    fn wake_blocked(&mut self, at: Cycle, what: Awaits) {
-        for (i, core) in Processor::ALL.into_iter().enumerate() {
-            let Activity::Blocked { addr } = self.slots[i].activity else { continue };
-            let awaits = Awaits::of(core, addr);
-            if what.meets(awaits) {
-                self.slots[i].core.wake(at);
-                let paused = self.shared.fabric.debug.port.take_pause(core);
-                self.set_activity(i, if paused { Activity::Paused } else { Activity::Running });
-                self.record_core(i, |_| What::Resumed);
-            } else {
-                self.shared.tensix.core_blocks(awaits);
-            }
-        }
-    }
-
-    /// A core can be blocked in a push of a later cycle than the others have come to. At cycle `at`
-    /// it has not come to that push: it is running.
-    fn resume_early_blocked(&mut self, at: Cycle) {
-        for i in 0..self.slots.len() {
-            let slot = &self.slots[i];
-            if matches!(slot.activity, Activity::Blocked { .. }) && slot.core.now > at {
-                self.set_activity(i, Activity::Running);
-            }
-        }
-    }
-
-    /// Puts core `i` to sleep, unless what it polls has changed since it looked.
-    fn park(&mut self, i: usize) {
-        let processor = Processor::ALL[i];
-        let now = self.slots[i].core.now;
-        let Some(poll) = self.slots[i].core.parked() else { return };
-        if let [watch] = &poll.watched[..]
-            && let Some((noc, offset)) = niu_register(watch.addr)
-            && self.shared.nius[noc].read_word(offset) == Some(watch.value)
-            && self.shared.fabric.recorder.is_none()
-        {
-            // As mostly: it polls a counter of an NIU.
-            self.shared.fabric.watch(processor, std::iter::once(watch.addr));
-            return self.set_activity(i, Activity::Parked);
-        }
-        let last_iteration = poll.start - poll.period;
-        let l0 = &self.ports[i].l0;
-        // A line that the cache has held since before the last iteration is not read from L1 by the
-        // next one either: no store becomes visible through it (a loop without a fence).
-        let is_stale = |watch: &Watch| {
-            let since = if watch.addr < map::L1_SIZE { l0.held_since(watch.addr) } else { None };
-            since.is_some_and(|since| since < last_iteration)
-        };
-        let stale = poll.watched.iter().enumerate().filter(|(_, watch)| is_stale(watch));
-        let stale = stale.fold(0_u32, |set, (n, _)| set | 1 << n);
-        let seen = || poll.watched.iter().enumerate().filter(|(n, _)| stale >> n & 1 == 0).map(|(_, watch)| watch);
-        let mut reach = self.shared.reach(Ports::all(&mut self.ports));
-        if seen().all(|w| reach.peek(processor, now, w.addr, w.width) == Some(w.value)) {
-            self.shared.fabric.watch(processor, seen().map(|watch| watch.addr));
-            self.set_activity(i, Activity::Parked);
-            self.record_core(i, |core| {
-                let watched = core.parked().map_or(&[][..], |poll| &poll.watched);
-                let addrs = watched.iter().filter(|watch| !watch.stored).map(|watch| watch.addr);
-                // As large as needed, so that nothing is copied.
-                let mut all = Vec::with_capacity(addrs.clone().count());
-                all.extend(addrs);
-                What::Parked(all.into_boxed_slice())
-            });
-        } else {
-            self.slots[i].core.wake(now);
-        }
-    }
-
     /// Handles the side effects of register accesses, each at its own cycle: a core may have
     /// continued since with private accesses.
     #[inline]
@@ -593,33 +357,6 @@ impl Tile {
             }
         };
         inner.at_tile(self.xy).at_core(Processor::ALL[i], pc).at_cycle(slot.core.now)
-    }
-
-    /// The cores that must wake before `event` is applied.
-    fn sleepers_on_event(&self, event: &Event) -> CoreSet {
-        if !self.shared.fabric.has_sleepers() {
-            return 0;
-        }
-        match event {
-            Event::Depart(noc, _) => self.shared.fabric.sleepers_on_class(wake::NIU << noc),
-            Event::Packet(packet) => {
-                let moved = if packet.body.is_request() { wake::NIU_SERVED } else { wake::NIU };
-                let mut set = self.shared.fabric.sleepers_on_class(moved << packet.noc);
-                if shows_cores(packet) || commands_cores(packet) {
-                    set |= self.parked();
-                }
-                if let Some(touch) = packet.body.touches() {
-                    set |= self.shared.fabric.sleepers_on(touch.addr, touch.len as u32);
-                }
-                set
-            }
-        }
-    }
-
-    /// The cores that sleep.
-    fn parked(&self) -> CoreSet {
-        let parked = self.slots.iter().enumerate().filter(|(_, slot)| slot.activity == Activity::Parked);
-        parked.fold(0, |set, (i, _)| set | 1 << i)
     }
 
     /// The cores as a packet sees them. None has passed the packet's cycle, and none
