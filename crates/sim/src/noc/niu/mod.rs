@@ -16,12 +16,14 @@
 //! effect: packets that meet go in the network's own order.
 
 mod coordinates;
+mod decode;
 mod pattern;
 mod receive;
 mod regs;
 mod request;
 
-pub(crate) use request::{Leaving, Start, is_misaligned};
+pub(crate) use decode::is_misaligned;
+pub(crate) use request::{Leaving, Start};
 
 use super::{Grid, Packet, Place, TileKind};
 use crate::{Cycle, Fault};
