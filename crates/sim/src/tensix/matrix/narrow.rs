@@ -30,12 +30,10 @@ pub(super) const SUMMABLE: [u8; 2] = [40, 227];
 /// by side: otherwise it is compiled to code that takes columns across rows.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
 pub(super) fn multiply_bf16(a: &Factors, b: &Multipliers, less: i32, dst: &mut [Row16]) -> bool {
-    if target_cfg_f!(target_feature = "avx512f") {
-        multiply::<true, true>(a, b, less, dst)
-    } else if target_cfg_f!(target_feature = "fma") {
-        multiply::<true, false>(a, b, less, dst)
-    } else {
-        multiply::<false, false>(a, b, less, dst)
+    match (target_cfg_f!(target_feature = "avx512f"), target_cfg_f!(target_feature = "fma")) {
+        (true, _) => multiply::<true, true>(a, b, less, dst),
+        (_, true) => multiply::<true, false>(a, b, less, dst),
+        _ => multiply::<false, false>(a, b, less, dst),
     }
 }
 

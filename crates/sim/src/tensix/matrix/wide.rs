@@ -20,12 +20,10 @@ const WIDE_BITS: i32 = 52;
 /// four or eight. `false`: they are left as they are because numbers of f64 do not suffice.
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2+fma"))]
 pub(super) fn multiply_fp32(a: &Factors, b: &Multipliers, less: i32, high: &mut [Row16], low: &mut [Row16]) -> bool {
-    if target_cfg_f!(target_feature = "avx512f") {
-        multiply::<true, true>((a, b), less, high, low)
-    } else if target_cfg_f!(target_feature = "fma") {
-        multiply::<true, false>((a, b), less, high, low)
-    } else {
-        multiply::<false, false>((a, b), less, high, low)
+    match (target_cfg_f!(target_feature = "avx512f"), target_cfg_f!(target_feature = "fma")) {
+        (true, _) => multiply::<true, true>((a, b), less, high, low),
+        (_, true) => multiply::<true, false>((a, b), less, high, low),
+        _ => multiply::<false, false>((a, b), less, high, low),
     }
 }
 
