@@ -2,7 +2,7 @@
 
 use super::format::{Acc, Ints};
 use crate::tensix::dst::{BLOCK, COLUMNS, Dst, Row16, Row32, RowMap};
-use crate::tensix::number::{dst_of_fp16, fp16_of_dst};
+use crate::tensix::number::{bf16_of_dst, dst_of_bf16, dst_of_fp16, fp16_of_dst};
 
 /// A format of Dst's data.
 pub(super) trait Held {
@@ -34,12 +34,11 @@ impl Held for Bf16 {
     const LEAST: i32 = -126;
     #[inline(always)]
     fn bits(high: u16, _low: u16) -> u32 {
-        let x = u32::from(high);
-        (x & 0x8000) << 16 | (x & 0x7F00) << 8 | (x & 0xFF) << 23
+        u32::from(bf16_of_dst(high)) << 16
     }
     #[inline(always)]
     fn high(bits: u32) -> u16 {
-        (bits >> 16 & 0x8000 | bits >> 8 & 0x7F00 | bits >> 23 & 0xFF) as u16
+        dst_of_bf16((bits >> 16) as u16)
     }
 }
 

@@ -73,8 +73,8 @@ pub(super) fn multiply<const FMA: bool, const FIT: bool>(
 /// Those of eight rows, before they are found.
 pub(super) const NO_PLACES: [Places; 2] = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
 
-/// Finds the places of rows of BF16, or of the high halves of rows of FP32, four at a time. They are
-/// large, so they are written where they stay. `false`: f32 does not suffice.
+/// Finds the places of rows of BF16, or of the high halves of rows of FP32, four at a time. They
+/// are large, so they are written where they stay. `false`: f32 does not suffice.
 #[inline(always)]
 pub(super) fn find_places<const FIT: bool>(
     (a, b): (&Factors, &Multipliers),
