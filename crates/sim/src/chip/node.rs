@@ -22,6 +22,14 @@ pub(super) enum AnyNode {
     Away(Away),
 }
 
+/// The Tensix tiles among `nodes`. Of these alone, so that the chip's other parts stay free.
+pub(super) fn tiles_mut(nodes: &mut [AnyNode]) -> impl Iterator<Item = &mut Tile> {
+    nodes.iter_mut().filter_map(|node| match node {
+        AnyNode::Tensix(tile) => Some(&mut **tile),
+        _ => None,
+    })
+}
+
 /// In the place of a node that another thread runs. Nothing happens here, and nothing comes here.
 #[derive(Clone)]
 pub(super) struct Away;

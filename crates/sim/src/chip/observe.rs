@@ -1,9 +1,8 @@
 //! Observers: what they see of a chip, and what its tiles leave out because nobody needs it.
 
 use super::Chip;
-use super::node::AnyNode;
+use super::node::{AnyNode, tiles_mut};
 use crate::probe::{Hub, Observer, Packets, Wants};
-use crate::tile::Tile;
 use crate::{Cycle, NEVER};
 use tilework_driver::Note;
 
@@ -24,11 +23,9 @@ impl Chip {
         hub.add(observer);
         let (wants, others, lines, once) = (hub.wants(), hub.others_want(), hub.lines(), hub.sees_counters_once());
         let gather = hub.gathers();
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                tile.observe((wants, others), once, &lines, now);
-                tile.gather_lines(gather);
-            }
+        for tile in tiles_mut(&mut self.nodes) {
+            tile.observe((wants, others), once, &lines, now);
+            tile.gather_lines(gather);
         }
         self.scheduler.observe(wants.has(Wants::ARRIVALS).then(|| Packets::new(&self.grid, wants)));
     }
@@ -49,7 +46,7 @@ impl Chip {
             match note {
                 Note::Firmware(_) => {
                     let boundaries = hub.boundaries();
-                    self.each_tile(|tile| tile.set_boundaries(boundaries.clone()));
+                    tiles_mut(&mut self.nodes).for_each(|tile| tile.set_boundaries(boundaries.clone()));
                     self.leave_unjudged();
                 }
                 Note::Queue(_) => {
@@ -70,19 +67,11 @@ impl Chip {
         }
     }
 
-    fn each_tile(&mut self, mut does: impl FnMut(&mut Tile)) {
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                does(tile);
-            }
-        }
-    }
-
     /// Has the tiles leave out what observers need to see little of.
     fn leave_unjudged(&mut self) {
         let Some(hub) = &self.hub else { return };
         let (unjudged, wants, others) = (hub.unjudged(), hub.wants(), hub.others_want());
-        self.each_tile(|tile| tile.set_unjudged(&unjudged));
+        tiles_mut(&mut self.nodes).for_each(|tile| tile.set_unjudged(&unjudged));
         if wants.has(Wants::ARRIVALS) {
             let mut packets = Packets::new(&self.grid, wants);
             if !others.has(Wants::ARRIVALS) {
@@ -95,11 +84,9 @@ impl Chip {
     /// Has the tiles record the loads that observers want to see.
     fn observe_loads(&mut self) {
         let loads = self.hub.as_ref().map_or(Vec::new(), |hub| hub.loads());
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                let of_tile = loads.iter().filter(|(xy, _)| *xy == tile.xy());
-                tile.observe_loads(of_tile.map(|(_, range)| range.clone()).collect());
-            }
+        for tile in tiles_mut(&mut self.nodes) {
+            let of_tile = loads.iter().filter(|(xy, _)| *xy == tile.xy());
+            tile.observe_loads(of_tile.map(|(_, range)| range.clone()).collect());
         }
     }
 
@@ -111,10 +98,8 @@ impl Chip {
         // What has been executed is told for a cycle that is not over.
         let until = now.max(hub.reached().saturating_add(1));
         let events = self.scheduler.events();
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                tile.settle_counts(until.saturating_sub(1), events);
-            }
+        for tile in tiles_mut(&mut self.nodes) {
+            tile.settle_counts(until.saturating_sub(1), events);
         }
         self.hand_over(until, reached);
     }
@@ -124,10 +109,8 @@ impl Chip {
     pub(super) fn hand_over(&mut self, until: Cycle, reached: Cycle) {
         if let Some(hub) = &mut self.hub {
             let events = self.scheduler.events();
-            for node in self.nodes.iter_mut().filter(|_| hub.gathers()) {
-                if let AnyNode::Tensix(tile) = node {
-                    tile.settle_lines(events);
-                }
+            if hub.gathers() {
+                tiles_mut(&mut self.nodes).for_each(|tile| tile.settle_lines(events));
             }
             hub.hand_over(events, until, reached);
         }
@@ -141,10 +124,8 @@ impl Chip {
         };
         let events = self.scheduler.events();
         let mut until = now;
-        for node in &mut self.nodes {
-            if let AnyNode::Tensix(tile) = node {
-                until = until.min(tile.settle_lines_before(now.saturating_sub(LINE_CYCLES), events));
-            }
+        for tile in tiles_mut(&mut self.nodes) {
+            until = until.min(tile.settle_lines_before(now.saturating_sub(LINE_CYCLES), events));
         }
         hub.hand_over(events, until, until);
     }

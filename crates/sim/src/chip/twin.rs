@@ -1,7 +1,7 @@
 //! Twins: a second chip in the state of the first, for those who go back in time.
 
 use super::Chip;
-use super::node::AnyNode;
+use super::node::tiles_mut;
 use crate::probe::Observer;
 
 impl Chip {
@@ -18,10 +18,8 @@ impl Chip {
         }
         let mut nodes = self.nodes.clone();
         // The new observers know nothing of what the others knew.
-        for node in &mut nodes {
-            if let AnyNode::Tensix(tile) = node {
-                tile.forget_known(self.now());
-            }
+        for tile in tiles_mut(&mut nodes) {
+            tile.forget_known(self.now());
         }
         Some(Self {
             config: self.config,
