@@ -1,6 +1,7 @@
 //! The PCIe tile between host memory and the NoCs.
 
 use super::*;
+use crate::noc::Dest;
 use crate::probe::RequestId;
 use proptest::prelude::*;
 use tilework_abi::board;
