@@ -9,9 +9,10 @@
 //! of them may need, and a call for each vector instruction costs more (5 % of the library's
 //! instructions in a run of ttnn's softmax, its start included).
 
+use super::attempt::{Attempt, of_thread};
 use super::border::{Hold, Outside};
 use super::config::{Config, Refusal, XMOV};
-use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, of_thread};
+use super::coprocessor::{Coprocessor, GPRS, Issue};
 use super::matrix::Operands;
 use super::mover::Asker;
 use super::pack;

@@ -5,6 +5,7 @@
 //!
 //! What of it its tile sees, and what it sees of its tile, is in [`border`].
 
+mod attempt;
 mod awaits;
 #[cfg(test)]
 mod bench;

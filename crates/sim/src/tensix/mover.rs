@@ -3,9 +3,10 @@
 //! Follows WormholeB0/TensixTile/{Mover,TDMA-RISC}.md (Blackhole has no page of its own for
 //! TDMA-RISC in the public tree). A copy takes effect as a whole when it is done.
 
+use super::attempt::Attempt;
 use super::border::{Hold, Outside};
 use super::config::Refusal;
-use super::coprocessor::{Attempt, Coprocessor, THREADS};
+use super::coprocessor::{Coprocessor, THREADS};
 use super::origin::{Issuer, Origin};
 use super::reset;
 use crate::probe::Unit;

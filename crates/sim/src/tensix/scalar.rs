@@ -6,9 +6,10 @@
 //! done. A load's result is in its GPR when the instruction starts; the documents let nobody look
 //! before the wait that the request's time gives.
 
+use super::attempt::Attempt;
 use super::border::{Hold, Outside};
 use super::config::Config;
-use super::coprocessor::{Attempt, Coprocessor, GPRS, Issue, Retry};
+use super::coprocessor::{Coprocessor, GPRS, Issue, Retry};
 use super::number::src_of_bf16;
 use super::src;
 use crate::probe::Unit;

@@ -2,8 +2,9 @@
 //!
 //! Follows BlackholeA0/TensixTile/TensixCoprocessor/{STALLWAIT,SEMWAIT,STREAMWAIT}.md.
 
+use super::attempt::{Attempt, named, of_thread};
 use super::border::{Hold, Outside};
-use super::coprocessor::{Attempt, Coprocessor, named, of_thread};
+use super::coprocessor::Coprocessor;
 use super::fifo::Entry;
 use super::matrix::Needs;
 use super::origin::Origin;

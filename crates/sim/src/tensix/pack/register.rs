@@ -8,9 +8,9 @@
 use super::Packer;
 use super::output::Staged;
 use crate::FaultClass::{MissingSpecification, UndefinedBehavior};
+use crate::tensix::attempt::Attempt;
 use crate::tensix::border::{Hold, Outside};
 use crate::tensix::config::Refusal;
-use crate::tensix::coprocessor::Attempt;
 use tilework_abi::tensix as map;
 use tilework_abi::tensix::insn::PacrSetreg;
 

@@ -19,9 +19,10 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use super::attempt::Attempt;
 use super::border::{Hold, Outside};
 use super::config::Refusal;
-use super::coprocessor::{Attempt, Coprocessor, Issue, THREADS};
+use super::coprocessor::{Coprocessor, Issue, THREADS};
 use super::number::{src_of_bf16, src_of_fp16};
 use super::origin::Origin;
 use super::src::{ROWS, Src};
