@@ -13,44 +13,37 @@
 //! before as well, because it counts workers itself.
 //!
 //! The end of the last program is waited for by [`Launcher::settle`]. All of it is one record, so
-//! that one entry of the prefetch queue carries a program, unless it is longer than
-//! [`RECORD_BYTES`].
+//! that one entry of the prefetch queue carries a program, unless it is too long (`records`).
+//!
+//! What is in the program's template (2) and what each core gets (3) is patched here; the other
+//! commands are in `commands`.
 
-use super::account::{Account, Place, Sent as Written, slot_bytes};
-use super::sequence::{Compiled, Private, large, put_word, relay, relay_to, sub};
-use super::text::{Relayed, TextStore};
+mod commands;
+
+use super::account::{Account, Sent as Written};
+use super::records::{Builder, Encoded, what};
+use super::sequence::{Compiled, Private, relay, relay_to};
+use super::text::TextStore;
 use super::{CacheCounts, Prepared, ProgramCache, trace};
 use crate::RuntimeError;
 use crate::device::SubDeviceId;
 use crate::lower::{self, Go};
 use crate::memory::Allocator;
 use crate::program::{Layout, Program, ProgramError, ProgramErrorKind};
-use crate::queue::{Sent, What};
-use std::mem::offset_of;
+use commands::signal;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use tilework_abi::L1_ALIGN;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::Board;
-use tilework_abi::convert::{u8_of, u16_of, u32_of};
-use tilework_abi::cq::CMD_SIZE;
-use tilework_abi::cq::dispatch::{
-    self as abi, GO_SIGNAL_NOC_DATA_MAX_WORDS, WRITE_PACKED_LARGE_MAX_SUBS, WRITE_PACKED_MAX_UNICAST_SUBS, WaitFlags,
-    WritePackedLargeType, WritePackedType,
-};
-use tilework_abi::cq::layout::prefetch_core::MAX_RECORD_BYTES;
+use tilework_abi::convert::{u16_of, u32_of};
+use tilework_abi::cq::dispatch::WaitFlags;
 use tilework_abi::cq::layout::{DONE_STREAM, QueueId};
 use tilework_abi::cq::prefetch::DispatcherSelect;
 use tilework_abi::cq::tiles::{DispatchLayout, Queues};
 use tilework_abi::l1::{LAUNCH_ENTRIES, MemoryMap};
 use tilework_abi::msg::LAUNCH_MSG_BYTES;
 use tilework_abi::noc::NocXy;
-use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets, Wait};
+use tilework_cq::dispatch::Wait;
 use tilework_cq::{DispatchCommand, EncodeError, Record};
-
-/// Bytes from which on a launch takes more than one record: half of the prefetcher's queue of
-/// records, so that the next is read while one is executed.
-const RECORD_BYTES: usize = MAX_RECORD_BYTES as usize / 2;
 
 /// What to launch beside the prepared program.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,9 +55,6 @@ pub struct Launch<'a> {
     /// What each core's profiler control block gets, if its times are taken.
     pub timing: Option<&'a [Vec<u8>]>,
 }
-
-/// A record with the commands that it completes.
-pub type Encoded = (Record, Vec<Sent>);
 
 /// What a launch puts into the queue.
 #[derive(Debug)]
@@ -112,77 +102,6 @@ pub struct Launcher {
     notify: Option<Vec<u8>>,
     signal: Vec<u8>,
     buffer: Vec<u8>,
-}
-
-/// Records being put together.
-#[derive(Default)]
-pub(super) struct Builder {
-    bytes: Vec<u8>,
-    sent: Vec<Sent>,
-    done: Vec<Encoded>,
-    /// Commands for the subordinate, which are in no list: an event says nothing of them.
-    subordinate: u64,
-}
-
-impl Builder {
-    /// Nothing yet, to be put together in the memory of `bytes`.
-    fn new(bytes: Vec<u8>) -> Self {
-        Self { bytes, sent: Vec::with_capacity(8), done: Vec::new(), subordinate: 0 }
-    }
-    /// Room for `bytes` more; returns where they go.
-    fn room(&mut self, bytes: usize) -> Result<usize, EncodeError> {
-        if !self.bytes.is_empty() && self.bytes.len() + bytes > RECORD_BYTES {
-            self.close()?;
-        }
-        Ok(self.bytes.len())
-    }
-    /// Adds an encoded command and returns its bytes, to patch them.
-    fn add(&mut self, command: &[u8], program: Option<usize>, what: What) -> Result<&mut [u8], EncodeError> {
-        let at = self.room(command.len())?;
-        self.bytes.extend_from_slice(command);
-        self.sent.push(Sent { program, trace: None, what });
-        Ok(&mut self.bytes[at..])
-    }
-    /// Adds an encoded command for the subordinate.
-    fn add_subordinate(&mut self, command: &[u8]) -> Result<&mut [u8], EncodeError> {
-        let at = self.room(command.len())?;
-        self.bytes.extend_from_slice(command);
-        self.subordinate += 1;
-        Ok(&mut self.bytes[at..])
-    }
-    /// Adds relays of text.
-    fn relayed(
-        &mut self,
-        relays: Vec<Relayed>,
-        program: &Arc<Program>,
-        part: &'static str,
-        tag: Option<usize>,
-    ) -> Result<(), EncodeError> {
-        for Relayed { bytes, writes } in relays {
-            self.room(bytes.len())?;
-            self.bytes.extend(bytes);
-            let what = |cores| Sent { program: tag, trace: None, what: what(program, part, cores) };
-            self.sent.extend(writes.map(what));
-        }
-        Ok(())
-    }
-    pub(super) fn command(&mut self, command: DispatchCommand, program: Option<usize>) -> Result<(), EncodeError> {
-        let bytes = relay(&command)?;
-        self.add(&bytes, program, What::Command(command.into()))?;
-        Ok(())
-    }
-    fn close(&mut self) -> Result<(), EncodeError> {
-        if !self.bytes.is_empty() {
-            let record = Record::encoded(std::mem::take(&mut self.bytes))?;
-            self.done.push((record, std::mem::take(&mut self.sent)));
-        }
-        Ok(())
-    }
-    /// The records, and the number of commands for the subordinate in them.
-    pub(super) fn finish(mut self) -> Result<(Vec<Encoded>, u64), EncodeError> {
-        self.close()?;
-        Ok((self.done, self.subordinate))
-    }
 }
 
 impl Launcher {
@@ -469,196 +388,6 @@ impl Launcher {
         self.account.stream = true;
         self.time(out, before.stamp, before.tag)
     }
-
-    /// Waits until so many workers are done, and clears their stream.
-    pub(super) fn wait_stream(&self, out: &mut Builder, count: u32, tag: Option<usize>) -> Result<(), EncodeError> {
-        let command = DispatchCommand::wait_stream_and_clear(self.stream, count);
-        let bytes = out.add(&self.wait, tag, What::Command(command.into()))?;
-        put_word(bytes, CMD_SIZE + offset_of!(abi::Wait, count), count);
-        if let Some(wait) = &self.wait_apart {
-            put_word(out.add_subordinate(wait)?, CMD_SIZE + offset_of!(abi::Wait, count), count);
-        }
-        Ok(())
-    }
-
-    fn time(&self, out: &mut Builder, slot: Option<u32>, tag: Option<usize>) -> Result<(), EncodeError> {
-        let Some(slot) = slot else { return Ok(()) };
-        let base = self.bases[self.at.0.index()];
-        let bytes = out.add(&self.stamp, tag, What::Command(lower::timestamp(base, slot).into()))?;
-        let addr = lower::timestamp_address(base, slot);
-        put_word(bytes, CMD_SIZE + offset_of!(abi::Timestamp, addr), addr);
-        Ok(())
-    }
-
-    /// The kernel text that cores lack.
-    fn text(
-        &mut self,
-        out: &mut Builder,
-        program: &Arc<Program>,
-        compiled: &Compiled,
-        place: &Place,
-        tag: Option<usize>,
-    ) -> Result<(), RuntimeError> {
-        if place.missing.iter().all(|missing| missing.is_empty()) {
-            self.text_resident += 1;
-            return Ok(());
-        }
-        self.text_sent += 1;
-        let before = compiled.text_sent.swap(true, Ordering::Relaxed);
-        if before && self.text_from_store(out, program, compiled, place, tag)? {
-            self.text_from_dram += 1;
-            return Ok(());
-        }
-        for command in compiled.text(place.text, &place.missing, &self.map, &self.workers, self.columns)? {
-            out.command(command, tag)?;
-        }
-        Ok(())
-    }
-
-    /// Relays the text from DRAM, where it is stored first if it is not there; false
-    /// without a store.
-    fn text_from_store(
-        &mut self,
-        out: &mut Builder,
-        program: &Arc<Program>,
-        compiled: &Compiled,
-        place: &Place,
-        tag: Option<usize>,
-    ) -> Result<bool, RuntimeError> {
-        let Some(store) = &mut self.stores[self.at.0.index()] else { return Ok(false) };
-        if store.home(compiled.id) != Some(place.text) {
-            let Some(kept) = store.keep(compiled, place, &self.map)? else { return Ok(false) };
-            out.relayed(kept, program, "kernel text to DRAM", tag)?;
-        }
-        let Some(relays) = store.relay(compiled, place, &self.workers, self.columns)? else { return Ok(false) };
-        out.relayed(relays, program, "kernel text from DRAM", tag)?;
-        Ok(true)
-    }
-
-    /// The words of the mailbox that are not as the launch needs them.
-    fn mailbox(
-        &self,
-        out: &mut Builder,
-        compiled: &Compiled,
-        place: &Place,
-        tag: Option<usize>,
-    ) -> Result<(), EncodeError> {
-        let rects = || compiled.roles.iter().flat_map(|role| role.rects.iter().copied());
-        let mut whole = Vec::new();
-        for (wanted, addr) in [(place.go_index, self.map.go_index), (place.disarm, self.map.profiler_control)] {
-            if wanted {
-                whole.extend(rects().map(|rect| sub(rect, addr.get(), vec![0; 4], true)));
-            }
-        }
-        let mut index = Vec::new();
-        if place.index {
-            let (before, within) = filler(&self.map);
-            for rect in rects() {
-                index.push(sub(rect, before.get(), vec![0; within as usize], false));
-                index.push(sub(rect, self.map.launch_rd_ptr().get(), place.message.to_le_bytes().to_vec(), true));
-            }
-        }
-        for (subs, alignment) in [(whole, L1_ALIGN), (index, 4)] {
-            // An even number, so that no chain is cut.
-            for subs in subs.chunks(WRITE_PACKED_LARGE_MAX_SUBS & !1) {
-                out.command(large(WritePackedLargeType::Unknown, alignment, subs.to_vec()), tag)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the cores take their times.
-    fn arm(
-        &self,
-        out: &mut Builder,
-        compiled: &Compiled,
-        blocks: &[Vec<u8>],
-        tag: Option<usize>,
-    ) -> Result<(), EncodeError> {
-        let groups = compiled.targets.chunks(WRITE_PACKED_MAX_UNICAST_SUBS);
-        for (targets, blocks) in groups.zip(blocks.chunks(WRITE_PACKED_MAX_UNICAST_SUBS)) {
-            let write = PackedWrite {
-                kind: WritePackedType::None,
-                write_offset_index: 0,
-                addr: self.map.profiler_control.get(),
-                targets: PackedTargets::Unicast(targets.to_vec()),
-                packets: Packets::PerTarget(blocks.to_vec()),
-            };
-            out.command(DispatchCommand::WritePacked(write), tag)?;
-        }
-        Ok(())
-    }
-
-    /// How the go signal reaches the cores: a multicast to all workers, or a part of the
-    /// dispatcher's table of targets, which is written when it lacks them.
-    fn targets(&mut self, out: &mut Builder, compiled: &Compiled, tag: Option<usize>) -> Result<GoSignal, EncodeError> {
-        let targets = &compiled.targets;
-        if self.all_by_multicast && targets.len() == self.workers.len() {
-            return Ok(signal(self.go.word, self.stream.into(), Some(0), 0, 0));
-        }
-        let find = |table: &[u32]| table.windows(targets.len()).position(|part| part == targets);
-        let start = match find(&self.account.targets) {
-            Some(start) => start,
-            None => {
-                // All workers, so that most programs find theirs; others behind them.
-                let mut table: Vec<u32> = self.workers.iter().map(|worker| worker.encode()).collect();
-                if find(&table).is_none() {
-                    table.extend(targets);
-                }
-                if table.len() > GO_SIGNAL_NOC_DATA_MAX_WORDS {
-                    table.clone_from(targets);
-                }
-                let start = find(&table).unwrap_or(0);
-                self.account.targets.clone_from(&table);
-                let command = DispatchCommand::SetGoSignalNocData(table);
-                match self.go.sender() {
-                    DispatcherSelect::Master => out.command(command, tag)?,
-                    to => out.add_subordinate(&relay_to(to, &command)?).map(|_| ())?,
-                }
-                start
-            }
-        };
-        Ok(signal(self.go.word, self.stream.into(), None, u8_of(u32_of(start)), u8_of(u32_of(targets.len()))))
-    }
-
-    fn signal(&self, out: &mut Builder, go: GoSignal, tag: Option<usize>) -> Result<(), EncodeError> {
-        let bytes = match &self.notify {
-            Some(notify) => {
-                out.add(notify, tag, What::Command(lower::notify(self.at.1.number()).into()))?;
-                out.add_subordinate(&self.signal)?
-            }
-            None => out.add(&self.signal, tag, What::Command(DispatchCommand::SendGoSignal(go).into()))?,
-        };
-        let offset = go.multicast_go_offset.unwrap_or(abi::GO_NO_MULTICAST);
-        bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, multicast_go_offset)] = offset;
-        put_word(bytes, CMD_SIZE + offset_of!(abi::SendGoSignal, wait_count), go.wait_count);
-        bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, num_unicast_txns)] = go.num_unicast_txns;
-        bytes[CMD_SIZE + offset_of!(abi::SendGoSignal, noc_data_start_index)] = go.noc_data_start_index;
-        Ok(())
-    }
-}
-
-/// A go signal that waits for nothing: a wait stands in front of it.
-fn signal(go_signal: u32, wait_stream: u32, multicast_go_offset: Option<u8>, start: u8, number: u8) -> GoSignal {
-    GoSignal {
-        go_signal,
-        multicast_go_offset,
-        num_unicast_txns: number,
-        noc_data_start_index: start,
-        wait_count: 0,
-        wait_stream,
-    }
-}
-
-/// A NoC write keeps the offset of its source within 16 bytes, and packets of a command begin at a
-/// multiple of 16: in front of the launch messages' index goes a packet of so many bytes, to the
-/// end of the configuration space's first slot, which no program uses.
-fn filler(map: &MemoryMap) -> (L1Addr, u32) {
-    (map.kernel_config.offset(slot_bytes(map) - L1_ALIGN), map.launch_rd_ptr().get() % L1_ALIGN)
-}
-
-fn what(program: &Arc<Program>, part: &'static str, cores: u32) -> What {
-    What::Part { part, program: Arc::clone(program), cores }
 }
 
 const _: () = assert!(LAUNCH_ENTRIES > 2, "one program is in use while the next is written");

@@ -19,14 +19,16 @@ mod cores;
 mod key;
 mod launch;
 mod prepared;
+mod records;
 mod sequence;
 #[cfg(test)]
 mod tests;
 mod text;
 mod trace;
 
-pub use launch::{Encoded, Launch, Launched, Launcher};
+pub use launch::{Launch, Launched, Launcher};
 pub use prepared::Prepared;
+pub use records::Encoded;
 pub(crate) use text::STORE_BYTES;
 pub(crate) use trace::{Capture, Captured};
 

@@ -6,7 +6,7 @@
 //! all workers that were started before. So an empty program is one command.
 
 use super::account::Account;
-use super::launch::{Builder, Encoded};
+use super::records::{Builder, Encoded};
 use super::sequence::Compiled;
 use super::{Launch, Launcher, Prepared};
 use crate::RuntimeError;
