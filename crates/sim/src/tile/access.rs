@@ -95,7 +95,9 @@ impl Shared {
     #[inline(always)]
     pub(super) fn niu_field(&mut self, addr: u32, value: u32) -> bool {
         match niu_register(addr) {
-            Some((noc, offset)) if !self.fabric.is_watched(wake::ANY_NIU) => self.nius[noc].write_field(offset, value),
+            Some((noc, offset)) if !self.fabric.watches.is_watched(wake::ANY_NIU) => {
+                self.nius[noc].write_field(offset, value)
+            }
             _ => false,
         }
     }

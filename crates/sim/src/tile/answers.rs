@@ -25,11 +25,11 @@ impl Tile {
         if fabric.recorder.is_some() || self.late.is_some() {
             return false;
         }
-        let sleepers = fabric.sleepers_on_class(wake::NIU << noc);
+        let sleepers = fabric.watches.on_classes(wake::NIU << noc);
         if sleepers != 0 {
             let one = sleepers.trailing_zeros() as usize;
             let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
-            if sleepers & (sleepers - 1) != 0 || !is_parked || !fabric.watches_registers_only(one) {
+            if sleepers & (sleepers - 1) != 0 || !is_parked || !fabric.watches.watches_registers_only(one) {
                 return false;
             }
             self.wake_members(sleepers, at);

@@ -9,10 +9,11 @@
 //! `COUNTED` every instruction; the one that does neither contains nothing of that.
 
 use super::access::Shared;
-use super::fabric::{CoreSet, get, put};
+use super::fabric::{get, put};
 use super::port::Ports;
 use super::streams;
 use super::wake;
+use super::watches::CoreSet;
 use crate::noc::{Leaving, Outbox, wraps};
 use crate::probe::{Agent, Loaded, Recorder, Stored, Wants, What};
 use crate::tensix::Issuer;
@@ -80,7 +81,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     fn quick_start(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Option<Store> {
         let (noc, offset) = niu_register(addr)?;
         let plain = width == Width::Word && at < self.horizon.min(self.due) && !self.shared.fabric.log.on;
-        if !plain || self.shared.fabric.is_watched(wake::NIU << noc) || self.shared.fabric.recorder.is_some() {
+        if !plain || self.shared.fabric.watches.is_watched(wake::NIU << noc) || self.shared.fabric.recorder.is_some() {
             return None;
         }
         let start = self.shared.nius[noc].quick_start(offset, value, at)?;
@@ -98,7 +99,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             self.horizon = self.horizon.min(first);
             return;
         };
-        if start.is_plain_read() && self.shared.fabric.sleepers_on_class(wake::NIU << noc) == 0 {
+        if start.is_plain_read() && self.shared.fabric.watches.on_classes(wake::NIU << noc) == 0 {
             self.due = start.at;
             // The earliest cycle of its answer.
             self.horizon = self.horizon.min(start.at + timing::LOOKAHEAD);
@@ -308,7 +309,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             if plain && is_stream && at < self.due && self.shared.fabric.quick_stream_store(addr, value) {
                 return Ok(Store { hold: 0, effect: Effect::Visible });
             }
-            let plain = plain && !self.shared.fabric.is_watched(wake::TENSIX);
+            let plain = plain && !self.shared.fabric.watches.is_watched(wake::TENSIX);
             if plain && self.shared.tensix.quick_store(self.core, addr, value) {
                 return Ok(Store { hold: 0, effect: Effect::Visible });
             }
@@ -521,7 +522,7 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
             return Err(Refuse::Sync);
         }
         let drain = self.ports.own.stores.drain(at);
-        self.ports.own.l0.flush();
+        self.ports.own.l0.flush(at);
         let old = self.shared.fabric.l1_load(addr, Width::Word);
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
         self.shared.fabric.changed(at, addr, 4);
@@ -544,7 +545,7 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
                 self.shared.fabric.stale_code.emptied(core);
             }
         }
-        self.ports.own.l0.flush();
+        self.ports.own.l0.flush(at);
         u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
     }
 

@@ -1,5 +1,5 @@
 //! The fabric of a tile: L1 with the code decoded from it, streams, debug registers, and the
-//! sleepers with what they watch.
+//! sleepers with what they watch (`watches.rs`).
 //!
 //! The fabric starts nothing by itself. Side effects of a register access that concern the rest of
 //! the tile are kept here until [`super::Tile`] handles them, at the end of the turn or event.
@@ -9,15 +9,14 @@ use super::debug::DebugRegs;
 use super::speculation::StoreLog;
 use super::stale_code::StaleCode;
 use super::streams::{self, Streams};
-use super::wake;
+use super::watches::{CoreSet, Watches};
 use crate::noc::{Outgoing, Start};
 use crate::probe::{Agent, Recorder, Unit, Wants, What};
 use crate::tensix::Origin;
 use crate::{Fault, FaultClass};
 use std::ops::Range;
 use std::sync::Arc;
-use tilework_abi::address_map::Region;
-use tilework_abi::tensix::{self as map, Processor};
+use tilework_abi::tensix as map;
 use tilework_riscv::{CODE_PAGE_BYTES, CodePage, Cycle, Width};
 
 /// Bytes of L1 per flag.
@@ -32,18 +31,6 @@ const OBSERVED: u8 = 4;
 const SOURCE: u8 = 8;
 
 const PAGE: &str = "BlackholeA0/TensixTile/BabyRISCV/README.md, memory map";
-
-/// A bit set of cores, by [`Processor::index`], and the coprocessor.
-pub(super) type CoreSet = u8;
-/// The coprocessor among the sleepers.
-pub(super) const COPROCESSOR: usize = 5;
-/// Number of agents that can sleep.
-const SLEEPERS: usize = 6;
-
-/// The set without this member.
-pub(super) fn mask_out(set: CoreSet, member: usize) -> CoreSet {
-    set & !(1 << member)
-}
 
 /// The memory, registers and side effects that all agents of a tile share.
 #[repr(C)]
@@ -66,10 +53,7 @@ pub(super) struct Fabric {
     flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
     /// Counts changes of decoded code.
     pub(super) code_generation: u64,
-    /// The agents that sleep.
-    sleepers: CoreSet,
-    /// Union of the classes.
-    any_class: wake::Set,
+    pub(super) watches: Watches,
     /// The cycle of the coprocessor's step.
     pub(super) step: Cycle,
     /// The stores of speculative execution.
@@ -77,10 +61,6 @@ pub(super) struct Fabric {
     /// By NoC: a write whose source is being read.
     outgoing: [Option<Outgoing>; 2],
     code: TileCode,
-    /// L1 lines (by number) that each sleeper sleeps on.
-    watched_lines: [Vec<u32>; SLEEPERS],
-    /// Wake classes that each sleeper sleeps on.
-    watched_classes: [wake::Set; SLEEPERS],
     /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
     pub(super) acting: Option<(Cycle, Unit, Origin)>,
     pub(super) streams: Streams,
@@ -101,10 +81,7 @@ impl Clone for Fabric {
             code_generation: self.code_generation,
             streams: self.streams.clone(),
             debug: self.debug.clone(),
-            watched_lines: self.watched_lines.clone(),
-            watched_classes: self.watched_classes,
-            any_class: self.any_class,
-            sleepers: self.sleepers,
+            watches: self.watches.clone(),
             wake: self.wake,
             started: self.started.clone(),
             reset_changed: self.reset_changed,
@@ -129,10 +106,7 @@ impl Fabric {
             code_generation: 0,
             streams: Streams::new(),
             debug: DebugRegs::new(),
-            watched_lines: Default::default(),
-            watched_classes: [0; SLEEPERS],
-            any_class: 0,
-            sleepers: 0,
+            watches: Watches::default(),
             wake: 0,
             started: Vec::new(),
             reset_changed: None,
@@ -170,8 +144,7 @@ impl Fabric {
     /// The flags of all lines of a span.
     #[inline]
     fn flags_of(&self, addr: u32, len: u32) -> u8 {
-        let lines = (addr / LINE) as usize..(addr + len).div_ceil(LINE) as usize;
-        self.flags[lines].iter().fold(0, |all, flags| all | flags)
+        self.flags[lines(&(addr..addr + len))].iter().fold(0, |all, flags| all | flags)
     }
 
     /// A span of `len` bytes at `addr` of the tile, if it lies in L1, in lines that hold no code,
@@ -364,7 +337,7 @@ impl Fabric {
     #[inline(never)]
     pub(super) fn quick_stream_store(&mut self, addr: u32, value: u32) -> bool {
         let Some(offset) = streams::offset_of(addr) else { return false };
-        let quick = !self.is_watched(wake::STREAM) && self.recorder.is_none();
+        let quick = !self.watches.is_stream_watched(offset) && self.recorder.is_none();
         quick && self.streams.write(offset, value).is_ok()
     }
 
@@ -377,123 +350,55 @@ impl Fabric {
 
     // Sleepers
 
-    /// Puts `core` to sleep on these addresses.
-    pub(super) fn watch(&mut self, core: Processor, addrs: impl Iterator<Item = u32>) {
-        let i = core.index();
-        for addr in addrs {
-            if addr < map::L1_SIZE {
-                self.flags[(addr / LINE) as usize] |= WATCHED;
-                self.watched_lines[i].push(addr / LINE);
-            } else {
-                self.watched_classes[i] |= wake::classes(Region::decode(addr));
-            }
-        }
-        self.any_class |= self.watched_classes[i];
-        self.sleepers |= 1 << i;
-    }
-
-    /// Whether `core` sleeps on L1 around `addr`.
-    pub(super) fn watches(&self, core: Processor, addr: u32) -> bool {
-        self.watched_lines[core.index()].contains(&(addr / LINE))
-    }
-
-    /// Whether core number `core` sleeps on registers, and on nothing in L1.
-    pub(super) fn watches_registers_only(&self, core: usize) -> bool {
-        self.watched_classes[core] != 0 && self.watched_lines[core].is_empty()
-    }
-
-    /// Puts the coprocessor to sleep on one more word.
-    pub(super) fn watch_for_coprocessor(&mut self, addr: u32) {
-        self.sleepers |= 1 << COPROCESSOR;
-        if addr < map::L1_SIZE {
-            let lines = &mut self.watched_lines[COPROCESSOR];
-            if !lines.contains(&(addr / LINE)) {
-                lines.push(addr / LINE);
-            }
-            self.flags[(addr / LINE) as usize] |= WATCHED;
-        } else {
-            let classes = wake::classes(Region::decode(addr));
-            self.watched_classes[COPROCESSOR] |= classes;
-            self.any_class |= classes;
+    /// Puts a core or the coprocessor to sleep, also, on these bytes.
+    pub(super) fn watch(&mut self, sleeper: usize, span: Range<u32>) {
+        if self.watches.add(sleeper, span.clone()) {
+            self.flags[lines(&span)].iter_mut().for_each(|flags| *flags |= WATCHED);
         }
     }
 
-    /// Ends the sleep of `core`.
-    pub(super) fn unwatch(&mut self, core: Processor) {
-        self.forget_sleeper(core.index());
+    /// The whole line around `addr`, if that is in L1, or the word.
+    pub(super) fn around(addr: u32) -> Range<u32> {
+        let (size, first) = if addr < map::L1_SIZE { (LINE, addr & !(LINE - 1)) } else { (4, addr) };
+        first..first + size
     }
 
-    /// Ends the sleep of the coprocessor.
-    pub(super) fn unwatch_coprocessor(&mut self) {
-        self.forget_sleeper(COPROCESSOR);
-    }
-
-    fn forget_sleeper(&mut self, sleeper: usize) {
-        self.sleepers = mask_out(self.sleepers, sleeper);
-        while let Some(line) = self.watched_lines[sleeper].pop() {
-            let watched = self.watched_lines.iter().any(|lines| lines.contains(&line));
-            if !watched {
-                self.flags[line as usize] &= !WATCHED;
+    /// Ends the sleep of a core or the coprocessor.
+    pub(super) fn unwatch(&mut self, sleeper: usize) {
+        let flags = &mut self.flags;
+        self.watches.remove(sleeper, |watches, span| {
+            for line in lines(&span) {
+                let first = line as u32 * LINE;
+                if watches.on_l1(first..first + LINE) == 0 {
+                    flags[line] &= !WATCHED;
+                }
             }
-        }
-        self.watched_classes[sleeper] = 0;
-        self.any_class = self.watched_classes.iter().fold(0, |all, classes| all | classes);
+        });
     }
 
-    /// The cores that sleep on a span of L1.
+    /// The sleepers on a span of L1.
     pub(super) fn sleepers_on_l1(&self, addr: u32, len: u32) -> CoreSet {
-        if self.flags_of(addr, len) & WATCHED == 0 {
-            return 0;
-        }
-        let lines = addr / LINE..(addr + len).div_ceil(LINE);
-        let mut set = 0;
-        for (i, watched) in self.watched_lines.iter().enumerate() {
-            if watched.iter().any(|line| lines.contains(line)) {
-                set |= 1 << i;
-            }
-        }
-        set
+        if self.flags_of(addr, len) & WATCHED == 0 { 0 } else { self.watches.on_l1(addr..addr + len) }
     }
 
-    /// Whether a sleeper watches something.
-    #[inline]
-    pub(super) fn has_sleepers(&self) -> bool {
-        self.sleepers != 0
-    }
-
-    /// Whether a sleeper watches registers of these classes.
-    #[inline]
-    pub(super) fn is_watched(&self, classes: wake::Set) -> bool {
-        self.any_class & classes != 0
-    }
-
-    /// The cores that sleep on registers of these classes.
-    pub(super) fn sleepers_on_class(&self, classes: wake::Set) -> CoreSet {
-        if self.any_class & classes == 0 {
-            return 0;
-        }
-        let mut set = 0;
-        for (i, watched) in self.watched_classes.iter().enumerate() {
-            if watched & classes != 0 {
-                set |= 1 << i;
-            }
-        }
-        set
-    }
-
-    /// The cores that sleep on anything that a write of `len` bytes at `addr` changes.
+    /// The sleepers on anything that a write of `len` bytes at `addr` changes.
     #[inline]
     pub(super) fn sleepers_on(&self, addr: u64, len: u32) -> CoreSet {
-        if self.has_sleepers() { self.sleepers_on_known(addr, len) } else { 0 }
+        if self.watches.has_sleepers() { self.sleepers_on_known(addr, len) } else { 0 }
     }
 
     fn sleepers_on_known(&self, addr: u64, len: u32) -> CoreSet {
         match u32::try_from(addr) {
             Ok(addr) if u64::from(addr) + u64::from(len) <= u64::from(map::L1_SIZE) => self.sleepers_on_l1(addr, len),
-            Ok(addr) => self.sleepers_on_class(wake::classes(Region::decode(addr))),
+            Ok(addr) => self.watches.on_registers(addr, len),
             Err(_) => 0,
         }
     }
+}
+
+/// The numbers of the lines of a span of L1.
+fn lines(span: &Range<u32>) -> Range<usize> {
+    (span.start / LINE) as usize..span.end.div_ceil(LINE) as usize
 }
 
 /// An array of zeros, allocated without passing through the stack. The compiler knows its length,

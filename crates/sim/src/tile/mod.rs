@@ -38,6 +38,9 @@ mod tensix_tests;
 mod tests;
 mod turns;
 mod wake;
+#[cfg(test)]
+mod watch_tests;
+mod watches;
 
 use crate::bits::members;
 use crate::event_queue::EventQueue;
@@ -50,7 +53,7 @@ use crate::{Bugs, Fault, FaultClass, Node, timing};
 use access::{Reach, Shared};
 use debug::CoreView;
 use events::Event;
-use fabric::{CoreSet, Fabric};
+use fabric::Fabric;
 use port::{Port, Ports};
 use speculation::Speculation;
 use std::collections::BTreeMap;
@@ -59,6 +62,7 @@ use tilework_abi::noc::NocXy;
 use tilework_abi::tensix::insn::Mode;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Core, CoreFault, Cycle, HartKind, Watch};
+use watches::CoreSet;
 
 pub(crate) use code::CodeBook;
 
@@ -273,7 +277,7 @@ impl Tile {
 
     /// True when `core` sleeps on a cached copy of `addr` (see [`Tile::park`]).
     fn is_stale(&self, core: Processor, addr: u32) -> bool {
-        addr < map::L1_SIZE && !self.shared.fabric.watches(core, addr)
+        addr < map::L1_SIZE && !self.shared.fabric.watches.watches(core.index(), addr)
     }
 
     fn set_activity(&mut self, i: usize, activity: Activity) {
@@ -322,7 +326,7 @@ impl Tile {
             let held = self.shared.fabric.debug.held(core);
             let was_held = self.slots[i].activity == Activity::Held;
             if held && !was_held {
-                self.shared.fabric.unwatch(core);
+                self.shared.fabric.unwatch(i);
                 self.shared.tensix.reset_core(core, at);
                 if !self.shared.fabric.debug.keeps_debug_registers(core) {
                     self.shared.fabric.debug.port.reset(core);

@@ -29,6 +29,8 @@ pub(super) struct L0 {
     flush_by_itself: bool,
     data: [[u8; LINE as usize]; LINES],
     filled: [Cycle; LINES],
+    /// When an instruction last emptied it.
+    flushed: Cycle,
 }
 
 impl L0 {
@@ -37,6 +39,7 @@ impl L0 {
             tags: [EMPTY; LINES],
             data: [[0; LINE as usize]; LINES],
             filled: [0; LINES],
+            flushed: 0,
             hits: 0,
             enabled: true,
             flush_by_itself: true,
@@ -65,7 +68,7 @@ impl L0 {
             self.hits += 1;
             if self.hits == HITS_PER_FLUSH {
                 self.hits = 0;
-                self.flush();
+                self.tags = [EMPTY; LINES];
             }
         }
         Some((word, !self.flush_by_itself))
@@ -90,10 +93,16 @@ impl L0 {
             self.tags[line] = EMPTY;
         }
     }
-    /// Empties the cache.
+    /// Empties the cache, as an instruction of cycle `at` does.
     #[inline]
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&mut self, at: Cycle) {
         self.tags = [EMPTY; LINES];
+        self.flushed = at;
+    }
+    /// Whether no line that is held now can be hit again in a loop whose iterations are as the last
+    /// one, which began at cycle `start` and loaded for the first time at `first_load`.
+    pub(super) fn is_fresh(&self, start: Cycle, first_load: Cycle) -> bool {
+        self.tags == [EMPTY; LINES] || (start..=first_load).contains(&self.flushed)
     }
     pub(super) fn tags(&self) -> [u32; 4] {
         self.tags

@@ -1,13 +1,15 @@
 //! Cores that fall asleep in a poll loop or a blocked access, and who wakes them.
 
 use super::events::Event;
-use super::fabric::{COPROCESSOR, CoreSet};
+use super::fabric::Fabric;
 use super::port::Ports;
+use super::watches::{COPROCESSOR, CoreSet};
 use super::{Activity, Tile, commands_cores, shows_cores, wake};
 use crate::bits::members;
 use crate::noc::Packet;
 use crate::probe::What;
 use crate::tensix::Awaits;
+use std::ops::Range;
 use tilework_abi::address_map::niu_register;
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Cycle, Watch};
@@ -29,7 +31,7 @@ impl Tile {
                 let skipped = core.wake_for_change(at);
                 self.ports[i].stores.skip(core.now - skipped, skipped);
                 self.set_activity(i, Activity::Running);
-                self.shared.fabric.unwatch(Processor::ALL[i]);
+                self.shared.fabric.unwatch(i);
                 if let Some(recorder) = &mut self.shared.fabric.recorder {
                     recorder.wakes(Processor::ALL[i], at);
                 }
@@ -37,7 +39,7 @@ impl Tile {
             }
         }
         if set >> COPROCESSOR & 1 != 0 {
-            self.shared.fabric.unwatch_coprocessor();
+            self.shared.fabric.unwatch(COPROCESSOR);
             self.shared.tensix.wake(at);
         }
     }
@@ -50,7 +52,7 @@ impl Tile {
         let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
         // Who records accesses or counts instructions sees each of them.
         let is_seen = is_seen || self.shared.fabric.probes() != (false, false);
-        let polls_registers = is_parked && !is_seen && self.shared.fabric.watches_registers_only(one);
+        let polls_registers = is_parked && !is_seen && self.shared.fabric.watches.watches_registers_only(one);
         let parked = if self.late.is_some() { self.parked() } else { 0 };
         self.wake_members(set, at);
         if polls_registers {
@@ -97,7 +99,7 @@ impl Tile {
             && self.shared.fabric.recorder.is_none()
         {
             // As mostly: it polls a counter of an NIU.
-            self.shared.fabric.watch(processor, std::iter::once(watch.addr));
+            self.shared.fabric.watch(i, bytes_of(watch));
             return self.set_activity(i, Activity::Parked);
         }
         let last_iteration = poll.start - poll.period;
@@ -108,12 +110,19 @@ impl Tile {
             let since = if watch.addr < map::L1_SIZE { l0.held_since(watch.addr) } else { None };
             since.is_some_and(|since| since < last_iteration)
         };
+        // What the cache holds beside the watched bytes is not as old as it would be in a core that
+        // polls, unless each iteration empties the cache before it loads anything.
+        let first_load =
+            poll.watched.iter().filter(|watch| !watch.stored && watch.addr < map::L1_SIZE).map(|watch| watch.at);
+        let is_fresh = l0.is_fresh(last_iteration, first_load.min().unwrap_or(0));
         let stale = poll.watched.iter().enumerate().filter(|(_, watch)| is_stale(watch));
         let stale = stale.fold(0_u32, |set, (n, _)| set | 1 << n);
         let seen = || poll.watched.iter().enumerate().filter(|(n, _)| stale >> n & 1 == 0).map(|(_, watch)| watch);
         let mut reach = self.shared.reach(Ports::all(&mut self.ports));
         if seen().all(|w| reach.peek(processor, now, w.addr, w.width) == Some(w.value)) {
-            self.shared.fabric.watch(processor, seen().map(|watch| watch.addr));
+            for watch in seen() {
+                self.shared.fabric.watch(i, if is_fresh { bytes_of(watch) } else { Fabric::around(watch.addr) });
+            }
             self.set_activity(i, Activity::Parked);
             self.record_core(i, |core| {
                 let watched = core.parked().map_or(&[][..], |poll| &poll.watched);
@@ -130,14 +139,14 @@ impl Tile {
 
     /// The cores that must wake before `event` is applied.
     pub(super) fn sleepers_on_event(&self, event: &Event) -> CoreSet {
-        if !self.shared.fabric.has_sleepers() {
+        if !self.shared.fabric.watches.has_sleepers() {
             return 0;
         }
         match event {
-            Event::Depart(noc, _) => self.shared.fabric.sleepers_on_class(wake::NIU << noc),
+            Event::Depart(noc, _) => self.shared.fabric.watches.on_classes(wake::NIU << noc),
             Event::Packet(packet) => {
                 let moved = if packet.body.is_request() { wake::NIU_SERVED } else { wake::NIU };
-                let mut set = self.shared.fabric.sleepers_on_class(moved << packet.noc);
+                let mut set = self.shared.fabric.watches.on_classes(moved << packet.noc);
                 if shows_cores(packet) || commands_cores(packet) {
                     set |= self.parked();
                 }
@@ -154,4 +163,9 @@ impl Tile {
         let parked = self.slots.iter().enumerate().filter(|(_, slot)| slot.activity == Activity::Parked);
         parked.fold(0, |set, (i, _)| set | 1 << i)
     }
+}
+
+/// The bytes that a poll loop accesses.
+fn bytes_of(watch: &Watch) -> Range<u32> {
+    watch.addr..watch.addr + watch.width.bytes()
 }

@@ -14,8 +14,8 @@
 //! and each word that they stored. Decoded code is only a cache of L1. Recognized poll loops are
 //! forgotten; that affects how much of the polling is executed, not its result.
 
-use super::fabric::CoreSet;
 use super::port::{L0, StoreQueue};
+use super::watches::CoreSet;
 use super::{Activity, Tile};
 use crate::NEVER;
 use tilework_abi::tensix::Processor;
@@ -230,7 +230,7 @@ impl Tile {
             let slot = &mut self.slots[saved.index];
             slot.core.restore(&saved.state);
             if slot.activity == Activity::Parked {
-                self.shared.fabric.unwatch(Processor::ALL[saved.index]);
+                self.shared.fabric.unwatch(saved.index);
             }
             slot.activity = Activity::Running;
             self.running |= 1 << saved.index;

@@ -4,8 +4,9 @@
 
 use super::Tile;
 use super::access::Reach;
-use super::fabric::{COPROCESSOR, mask_out};
+use super::fabric::Fabric;
 use super::port::Ports;
+use super::watches::{COPROCESSOR, mask_out};
 use crate::probe::{Agent, Passing, Spans, Unit, Wants, What};
 use crate::tensix::{Hold, Issuer, Origin, Outside, Row, thread_of};
 use crate::{Cycle, Fault, FaultClass};
@@ -89,7 +90,7 @@ impl Outside for Reach<'_> {
         sleepers != 0
     }
     fn sleep_on(&mut self, addr: u32) {
-        self.fabric.watch_for_coprocessor(addr);
+        self.fabric.watch(COPROCESSOR, Fabric::around(addr));
     }
     #[inline]
     fn code_changes(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Wake classes: the kinds of registers that a parked core can sleep on, and what a write touches.
 //!
-//! L1 is watched line by line (see [`super::fabric`]); registers only by class, because few cores
-//! sleep on them and a spurious wake-up costs one iteration of a poll loop, not a result.
+//! L1 and overlay streams are watched more closely (`watches.rs`); of other registers only the class,
+//! because few cores sleep on them.
 
 use tilework_abi::address_map::Region;
 use tilework_abi::noc;
@@ -9,8 +9,6 @@ use tilework_abi::tensix as map;
 
 /// A set of classes.
 pub(super) type Set = u16;
-/// Overlay streams.
-pub(super) const STREAM: Set = 1;
 /// NIU 0 and, one bit up, NIU 1, apart from [`NIU_SERVED`].
 pub(super) const NIU: Set = 2;
 /// Mailboxes, GPRs, configuration and the other registers of the coprocessor.
@@ -42,7 +40,6 @@ pub(super) const fn classes(region: Region) -> Set {
         Region::LocalOf { .. } => LOCAL,
         Region::Niu { noc, offset: SERVED..noc::COUNTERS_END } => NIU_SERVED << noc,
         Region::Niu { noc, .. } => NIU << noc,
-        Region::Stream { .. } => STREAM,
         Region::PcBuf { .. } => SEMAPHORE,
         Region::Tdma { .. }
         | Region::Mop { .. }
@@ -52,5 +49,7 @@ pub(super) const fn classes(region: Region) -> Set {
         | Region::Config { .. } => TENSIX,
         // Instruction buffers are write-only, and local RAM is private: nobody sleeps on them.
         Region::InstructionBuffer { .. } | Region::Local { .. } | Region::L1 { .. } | Region::Unmapped => 0,
+        // Watched one by one.
+        Region::Stream { .. } => 0,
     }
 }
