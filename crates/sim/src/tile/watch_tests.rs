@@ -186,6 +186,10 @@ proptest! {
             let bare_found = if span.start < map::L1_SIZE { bare.on_l1(span.clone()) } else { bare.on_registers(span.start, 4) };
             prop_assert_eq!(bare_found, found(&span));
         }
+        // Whoever asks again and again, as a wait gate does, is in the list once.
+        let once = bare.clone();
+        list.iter().for_each(|(sleeper, span)| _ = bare.add(*sleeper, span.clone()));
+        prop_assert_eq!(once, bare.clone());
         // Nothing stays marked.
         (0..=COPROCESSOR).for_each(|sleeper| fabric.unwatch(sleeper));
         prop_assert!((0..700).all(|addr| fabric.unmarked(addr, 1).is_some()));

@@ -56,7 +56,7 @@ impl Registers {
 }
 
 /// The sleepers of a tile with what they watch.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub(super) struct Watches {
     /// The agents that sleep.
@@ -75,7 +75,10 @@ impl Watches {
         self.sleepers |= 1 << sleeper;
         let is_l1 = span.start < map::L1_SIZE;
         if is_l1 {
-            self.spans[sleeper].push(span);
+            let spans = &mut self.spans[sleeper];
+            if !spans.contains(&span) {
+                spans.push(span);
+            }
         } else {
             let registers = Registers::at(span.start, span.len() as u32);
             self.registers[sleeper] = self.registers[sleeper].with(registers);
