@@ -1,12 +1,15 @@
 """Stock ttnn operations with random shapes, types, layouts, places and options, against numpy, on one simulated card.
 
-    python tests/python/ttnn_random.py FOLDER [SEED] [COUNT] [NUMBER...]
+    python tests/python/ttnn_random.py FOLDER [--digests FILE] [SEED] [COUNT] [NUMBER...]
 
 FOLDER has `ttnn_ops.py`, whose draws and references are taken. Case NUMBER of a SEED is always the same, alone or after
 others. What ttnn refuses is counted, not judged. Limits are those of the types and fidelities: a wrong address, mask or
-stride is far beyond them. The exit code is the number of cases that are wrong; what a wrong one means has to be looked
+stride is far beyond them. FILE gets a line for each case with a digest of the result's numbers, to compare libraries bit
+by bit: the same cases on another one, and `diff`. The exit code is the number of cases that are wrong; what a wrong one means has to be looked
 at, for instance on another simulator: operations of ttnn have errors of their own, above all in the padding of blocks.
 """
+import argparse
+import hashlib
 import math
 import os
 import random
@@ -324,7 +327,7 @@ def on_device(ops, ttnn, generator, given):
 
 
 def check(ops, ttnn, cases, seed, number):
-    """`None` for a case that ttnn refuses; otherwise what it is, its error and the limit."""
+    """What a case is, its error, the limit and a digest of its result; an error of `None`: ttnn refuses it."""
     what, given, run, reference, limit = cases.draw(random.Random(seed * 1_000_003 + number))
     generator = np.random.default_rng([seed, number])
     tensors, values = [], []
@@ -337,39 +340,44 @@ def check(ops, ttnn, cases, seed, number):
         tensors.append(result)
         found = values_of(ttnn, result.cpu())
     except RuntimeError:
-        return None
+        return what, None, limit, "refused"
     finally:
         for tensor in tensors:
             if ttnn.is_tensor_storage_on_device(tensor) and tensor.is_allocated():
                 ttnn.deallocate(tensor)
+    digest = hashlib.sha1(np.where(np.isnan(found), np.nan, found).tobytes()).hexdigest()[:16]
     wanted = np.asarray(reference(*values), np.float64)
     if found.size != wanted.size:
-        return what, math.inf, limit
+        return what, math.inf, limit, digest
     apart = np.abs(found.reshape(wanted.shape) - wanted).max() / max(1e-9, np.abs(wanted).max())
-    return what, apart if math.isfinite(apart) else math.inf, limit
+    return what, apart if math.isfinite(apart) else math.inf, limit, digest
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    sys.path.insert(0, sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER")
+    parser.add_argument("--digests", metavar="FILE", type=argparse.FileType("w"), default=os.devnull)
+    parser.add_argument("seed", metavar="SEED", type=int, nargs="?", default=1)
+    parser.add_argument("count", metavar="COUNT", type=int, nargs="?", default=100)
+    parser.add_argument("numbers", metavar="NUMBER", type=int, nargs="*")
+    given = parser.parse_intermixed_args()
+    sys.path.insert(0, given.folder)
     import ttnn
     import ttnn_ops as ops
 
     ops.define()
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    count = int(sys.argv[3]) if len(sys.argv) > 3 else 100
-    numbers = [int(argument) for argument in sys.argv[4:]] or range(count)
+    numbers = given.numbers or range(given.count)
     ops.DEV[0] = ttnn.open_device(device_id=0, l1_small_size=32768)
     cases, refused, wrong = Cases(ops, ttnn), 0, 0
     for number in numbers:
-        judged = check(ops, ttnn, cases, seed, number)
-        if judged is None:
+        what, error, limit, digest = check(ops, ttnn, cases, given.seed, number)
+        print(number, digest, what, file=given.digests, flush=True)
+        if error is None:
             refused += 1
-        elif judged[1] > judged[2] + 1e-12:
+        elif error > limit + 1e-12:
             wrong += 1
-            print(f"WRONG {number}: {judged[0]}: error {judged[1]:.3g}, limit {judged[2]:.3g}", flush=True)
-    print(f"{len(numbers)} cases of seed {seed}: {wrong} wrong, {refused} refused by ttnn", flush=True)
+            print(f"WRONG {number}: {what}: error {error:.3g}, limit {limit:.3g}", flush=True)
+    print(f"{len(numbers)} cases of seed {given.seed}: {wrong} wrong, {refused} refused by ttnn", flush=True)
     ttnn.close_device(ops.DEV[0])
     return min(wrong, 99)
 
