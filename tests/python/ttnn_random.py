@@ -4,9 +4,10 @@
 
 FOLDER has `ttnn_ops.py`, whose draws and references are taken. Case NUMBER of a SEED is always the same, alone or after
 others. What ttnn refuses is counted, not judged. Limits are those of the types and fidelities: a wrong address, mask or
-stride is far beyond them. FILE gets a line for each case with a digest of the result's numbers, to compare libraries bit
-by bit: the same cases on another one, and `diff`. The exit code is the number of cases that are wrong; what a wrong one means has to be looked
-at, for instance on another simulator: operations of ttnn have errors of their own, above all in the padding of blocks.
+stride is far beyond them. FILE gets a line for each case with a digest of the result's numbers, to compare libraries
+bit by bit: the same cases on another one, and `diff`. The exit code is the number of cases that are wrong; what a wrong
+one means has to be looked at, for instance on another simulator: operations of ttnn have errors of their own, above all
+in the padding of blocks.
 """
 import argparse
 import hashlib
@@ -356,7 +357,7 @@ def check(ops, ttnn, cases, seed, number):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="FOLDER")
-    parser.add_argument("--digests", metavar="FILE", type=argparse.FileType("w"), default=os.devnull)
+    parser.add_argument("--digests", metavar="FILE", default=os.devnull)
     parser.add_argument("seed", metavar="SEED", type=int, nargs="?", default=1)
     parser.add_argument("count", metavar="COUNT", type=int, nargs="?", default=100)
     parser.add_argument("numbers", metavar="NUMBER", type=int, nargs="*")
@@ -367,11 +368,12 @@ def main():
 
     ops.define()
     numbers = given.numbers or range(given.count)
+    digests = open(given.digests, "w")
     ops.DEV[0] = ttnn.open_device(device_id=0, l1_small_size=32768)
     cases, refused, wrong = Cases(ops, ttnn), 0, 0
     for number in numbers:
         what, error, limit, digest = check(ops, ttnn, cases, given.seed, number)
-        print(number, digest, what, file=given.digests, flush=True)
+        print(number, digest, what, file=digests, flush=True)
         if error is None:
             refused += 1
         elif error > limit + 1e-12:

@@ -29,7 +29,7 @@ impl Tile {
         if sleepers != 0 {
             let one = sleepers.trailing_zeros() as usize;
             let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
-            if sleepers & (sleepers - 1) != 0 || !is_parked || !fabric.watches.watches_registers_only(one) {
+            if sleepers & (sleepers - 1) != 0 || !is_parked || !fabric.watches.sleeps_on_registers_only(one) {
                 return false;
             }
             self.wake_members(sleepers, at);

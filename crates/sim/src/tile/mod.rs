@@ -277,7 +277,7 @@ impl Tile {
 
     /// True when `core` sleeps on a cached copy of `addr` (see [`Tile::park`]).
     fn is_stale(&self, core: Processor, addr: u32) -> bool {
-        addr < map::L1_SIZE && !self.shared.fabric.watches.watches(core.index(), addr)
+        addr < map::L1_SIZE && !self.shared.fabric.watches.sleeps_on(core.index(), addr)
     }
 
     fn set_activity(&mut self, i: usize, activity: Activity) {

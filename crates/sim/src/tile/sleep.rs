@@ -52,7 +52,7 @@ impl Tile {
         let is_parked = self.slots.get(one).is_some_and(|slot| slot.activity == Activity::Parked);
         // Who records accesses or counts instructions sees each of them.
         let is_seen = is_seen || self.shared.fabric.probes() != (false, false);
-        let polls_registers = is_parked && !is_seen && self.shared.fabric.watches.watches_registers_only(one);
+        let polls_registers = is_parked && !is_seen && self.shared.fabric.watches.sleeps_on_registers_only(one);
         let parked = if self.late.is_some() { self.parked() } else { 0 };
         self.wake_members(set, at);
         if polls_registers {

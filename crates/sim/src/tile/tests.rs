@@ -37,17 +37,22 @@ pub(super) fn load_program(tile: &mut Tile, at: u32, words: &[u32]) {
     }
 }
 
-/// Waits with `poll` for FLAG to be non-zero, then stores the wall clock to RESULT and stops.
+/// Waits for FLAG to be non-zero, then stores the wall clock to RESULT and stops.
 pub(super) fn poller(fence: bool) -> Vec<u32> {
+    poller_of(fence, Op::Lw, FLAG)
+}
+
+/// The same with `load` for what is at `addr`.
+pub(super) fn poller_of(fence: bool, load: Op, addr: i32) -> Vec<u32> {
     let mut words = Vec::new();
-    words.extend(li(10, FLAG));
+    words.extend(li(10, addr));
     words.extend(li(11, RESULT));
     words.extend(li(12, tilework_abi::tensix::WALL_CLOCK_L as i32));
     let head = words.len();
     if fence {
         words.push(insn(Op::Fence, 0, 0, 0, 0));
     }
-    words.push(insn(Op::Lw, 13, 10, 0, 0));
+    words.push(insn(load, 13, 10, 0, 0));
     let back = (head as i32 - words.len() as i32) * 4;
     words.push(insn(Op::Beq, 0, 13, 0, back));
     words.push(insn(Op::Lw, 14, 12, 0, 0));
@@ -56,13 +61,23 @@ pub(super) fn poller(fence: bool) -> Vec<u32> {
     words
 }
 
+/// Counts down from `n`.
+pub(super) fn pause(n: i32) -> [u32; 4] {
+    let [high, low] = li(11, n);
+    [high, low, insn(Op::Addi, 11, 11, 0, -1), insn(Op::Bne, 0, 11, 0, -4)]
+}
+
+/// Keeps the cache from flushing itself (`cfg0`).
+pub(super) fn without_periodic_flush() -> [u32; 3] {
+    let [high, low] = li(5, 1 << 24);
+    [high, low, insn(Op::Csrrs, 0, 5, 0, 0x7c0)]
+}
+
 /// Counts down from `n`, then stores 1 to FLAG and stops.
 fn counter(n: i32) -> Vec<u32> {
     let mut words = Vec::new();
     words.extend(li(10, FLAG));
-    words.extend(li(11, n));
-    words.push(insn(Op::Addi, 11, 11, 0, -1));
-    words.push(insn(Op::Bne, 0, 11, 0, -4));
+    words.extend(pause(n));
     words.push(insn(Op::Addi, 12, 0, 0, 1));
     words.push(insn(Op::Sw, 0, 10, 12, 0));
     words.push(insn(Op::Jal, 0, 0, 0, 0));
@@ -181,10 +196,7 @@ fn the_wall_clock_latches_in_the_order_of_cycles_however_time_is_cut() {
 #[test]
 fn without_a_fence_a_poller_never_sees_the_store_once_the_cache_stays() {
     let mut tile = tile(true);
-    let mut words = vec![];
-    // cfg0: the cache does not flush by itself.
-    words.extend(li(5, 1 << 24));
-    words.push(insn(Op::Csrrs, 0, 5, 0, 0x7c0));
+    let mut words = Vec::from(without_periodic_flush());
     words.extend(poller(false));
     load_program(&mut tile, 0, &words);
     load_program(&mut tile, 0x1_2000, &counter(40));

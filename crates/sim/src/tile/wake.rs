@@ -1,7 +1,7 @@
 //! Wake classes: the kinds of registers that a parked core can sleep on, and what a write touches.
 //!
-//! L1 and overlay streams are watched more closely (`watches.rs`); of other registers only the class,
-//! because few cores sleep on them.
+//! L1 and overlay streams are watched more closely (`watches.rs`); of other registers only the
+//! class, because few cores sleep on them.
 
 use tilework_abi::address_map::Region;
 use tilework_abi::noc;

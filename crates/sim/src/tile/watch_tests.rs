@@ -1,6 +1,8 @@
 //! What cores that sleep are woken by, and what is beside that.
 
-use super::tests::{FLAG, RESULT, insn, li, load_program, release, run, tile, word};
+use super::tests::{
+    FLAG, RESULT, insn, li, load_program, pause, poller_of, release, run, tile, without_periodic_flush, word,
+};
 use super::watches::{COPROCESSOR, CoreSet, Watches};
 use super::*;
 use proptest::prelude::*;
@@ -12,32 +14,6 @@ use tilework_riscv::Op;
 const NEIGHBOUR: i32 = FLAG + 1;
 /// The first register of a stream that keeps what is written.
 const SCRATCH: u32 = stream::reg::SCRATCH;
-
-fn cfg0_without_periodic_flush() -> [u32; 3] {
-    let [high, low] = li(5, 1 << 24);
-    [high, low, insn(Op::Csrrs, 0, 5, 0, 0x7c0)]
-}
-
-/// Counts down from `n`.
-fn pause(n: i32) -> [u32; 4] {
-    let [high, low] = li(11, n);
-    [high, low, insn(Op::Addi, 11, 11, 0, -1), insn(Op::Bne, 0, 11, 0, -4)]
-}
-
-/// Waits with `load` until what is at `addr` is not zero, then stores the wall clock and stops.
-fn waiter(load: Op, addr: u32) -> Vec<u32> {
-    let mut words = Vec::new();
-    words.extend(li(10, addr.cast_signed()));
-    words.extend(li(12, map::WALL_CLOCK_L as i32));
-    words.extend(li(15, RESULT));
-    words.push(insn(Op::Fence, 0, 0, 0, 0));
-    words.push(insn(load, 13, 10, 0, 0));
-    words.push(insn(Op::Beq, 0, 13, 0, -8));
-    words.push(insn(Op::Lw, 14, 12, 0, 0));
-    words.push(insn(Op::Sw, 0, 15, 14, 0));
-    words.push(insn(Op::Jal, 0, 0, 0, 0));
-    words
-}
 
 /// Stores 1, 2, ... `times` to `addr` with `store`, and then 1 to `last`.
 fn neighbour(store: Op, addr: u32, times: i32, last: u32) -> Vec<u32> {
@@ -59,7 +35,7 @@ fn neighbour(store: Op, addr: u32, times: i32, last: u32) -> Vec<u32> {
 /// to a neighbour of what it waits for.
 fn woken(load: Op, store: Op, (addr, beside): (u32, u32), times: i32, parking: bool) -> (u32, u64) {
     let mut tile = tile(parking);
-    load_program(&mut tile, 0, &waiter(load, addr));
+    load_program(&mut tile, 0, &poller_of(true, load, addr.cast_signed()));
     load_program(&mut tile, 0x1_2000, &neighbour(store, beside, times, addr));
     release(&mut tile, &[Processor::Brisc, Processor::Ncrisc], 5);
     run(&mut tile, 10_000);
@@ -101,7 +77,7 @@ fn a_line_in_the_cache_is_as_old_as_if_the_core_had_polled() {
     let mut seen = Vec::new();
     for (n, more) in (1..60).flat_map(|n| (0..4).map(move |more| (n, more))) {
         let outcome = |parking| {
-            let mut words = Vec::from(cfg0_without_periodic_flush());
+            let mut words = Vec::from(without_periodic_flush());
             words.extend(li(10, FLAG));
             words.extend(li(15, OTHER));
             words.extend(li(16, RESULT));

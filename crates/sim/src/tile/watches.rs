@@ -115,13 +115,13 @@ impl Watches {
         self.any.streams >> (offset / stream::STRIDE) & 1 != 0
     }
 
-    /// Whether `sleeper` watches the byte at `addr` of L1.
-    pub(super) fn watches(&self, sleeper: usize, addr: u32) -> bool {
+    /// Whether `sleeper` sleeps on the byte at `addr` of L1.
+    pub(super) fn sleeps_on(&self, sleeper: usize, addr: u32) -> bool {
         self.spans[sleeper].iter().any(|span| span.contains(&addr))
     }
 
     /// Whether `sleeper` sleeps on registers, and on nothing in L1.
-    pub(super) fn watches_registers_only(&self, sleeper: usize) -> bool {
+    pub(super) fn sleeps_on_registers_only(&self, sleeper: usize) -> bool {
         self.registers[sleeper] != Registers::default() && self.spans[sleeper].is_empty()
     }
 
