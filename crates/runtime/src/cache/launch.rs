@@ -30,7 +30,7 @@ use crate::device::SubDeviceId;
 use crate::lower::{self, Go};
 use crate::memory::Allocator;
 use crate::program::{Layout, Program, ProgramError, ProgramErrorKind};
-use commands::signal;
+use commands::{Launching, signal};
 use std::sync::Arc;
 use tilework_abi::addr::{DramAddr, L1Addr};
 use tilework_abi::board::Board;
@@ -306,8 +306,9 @@ impl Launcher {
         if stamped {
             self.time(&mut out, launch.stamps.map(|stamps| stamps.0), tag)?;
         }
-        self.text(&mut out, &prepared.program, compiled, &place, tag)?;
-        self.mailbox(&mut out, compiled, &place, tag)?;
+        let launching = Launching { program: &prepared.program, compiled, place: &place, tag };
+        self.text(&mut out, launching)?;
+        self.mailbox(&mut out, launching)?;
         let uniform = matches!(&prepared.private, Private::Uniform(bytes) if !bytes.is_empty());
         let template = compiled.template(&place, base, uniform, &self.map)?;
         let message = self.map.launch.offset(place.message * u32_of(LAUNCH_MSG_BYTES));

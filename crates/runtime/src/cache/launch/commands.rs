@@ -24,6 +24,17 @@ use tilework_abi::l1::MemoryMap;
 use tilework_cq::dispatch::{GoSignal, PackedTargets, PackedWrite, Packets};
 use tilework_cq::{DispatchCommand, EncodeError};
 
+/// A program that is being launched.
+#[derive(Clone, Copy)]
+pub(super) struct Launching<'a> {
+    pub(super) program: &'a Arc<Program>,
+    pub(super) compiled: &'a Compiled,
+    /// Where it goes, and what is missing there.
+    pub(super) place: &'a Place,
+    /// Position in the run, for reports.
+    pub(super) tag: Option<usize>,
+}
+
 impl Launcher {
     /// Waits until so many workers are done, and clears their stream.
     pub(in crate::cache) fn wait_stream(
@@ -51,21 +62,15 @@ impl Launcher {
     }
 
     /// The kernel text that cores lack.
-    pub(super) fn text(
-        &mut self,
-        out: &mut Builder,
-        program: &Arc<Program>,
-        compiled: &Compiled,
-        place: &Place,
-        tag: Option<usize>,
-    ) -> Result<(), RuntimeError> {
+    pub(super) fn text(&mut self, out: &mut Builder, launching: Launching<'_>) -> Result<(), RuntimeError> {
+        let Launching { compiled, place, tag, .. } = launching;
         if place.missing.iter().all(|missing| missing.is_empty()) {
             self.text_resident += 1;
             return Ok(());
         }
         self.text_sent += 1;
         let before = compiled.text_sent.swap(true, Ordering::Relaxed);
-        if before && self.text_from_store(out, program, compiled, place, tag)? {
+        if before && self.text_from_store(out, launching)? {
             self.text_from_dram += 1;
             return Ok(());
         }
@@ -77,14 +82,8 @@ impl Launcher {
 
     /// Relays the text from DRAM, where it is stored first if it is not there; false
     /// without a store.
-    fn text_from_store(
-        &mut self,
-        out: &mut Builder,
-        program: &Arc<Program>,
-        compiled: &Compiled,
-        place: &Place,
-        tag: Option<usize>,
-    ) -> Result<bool, RuntimeError> {
+    fn text_from_store(&mut self, out: &mut Builder, launching: Launching<'_>) -> Result<bool, RuntimeError> {
+        let Launching { program, compiled, place, tag } = launching;
         let Some(store) = &mut self.stores[self.at.0.index()] else { return Ok(false) };
         if store.home(compiled.id) != Some(place.text) {
             let Some(kept) = store.keep(compiled, place, &self.map)? else { return Ok(false) };
@@ -96,13 +95,8 @@ impl Launcher {
     }
 
     /// The words of the mailbox that are not as the launch needs them.
-    pub(super) fn mailbox(
-        &self,
-        out: &mut Builder,
-        compiled: &Compiled,
-        place: &Place,
-        tag: Option<usize>,
-    ) -> Result<(), EncodeError> {
+    pub(super) fn mailbox(&self, out: &mut Builder, launching: Launching<'_>) -> Result<(), EncodeError> {
+        let Launching { compiled, place, tag, .. } = launching;
         let rects = || compiled.roles.iter().flat_map(|role| role.rects.iter().copied());
         let mut whole = Vec::new();
         for (wanted, addr) in [(place.go_index, self.map.go_index), (place.disarm, self.map.profiler_control)] {
