@@ -8,14 +8,16 @@
 //! The bus exists three times: `PROBED` records every access for the observers of the chip, and
 //! `COUNTED` every instruction; the one that does neither contains nothing of that.
 
+mod quick;
+mod told;
+
 use super::access::Shared;
-use super::fabric::{get, put};
+use super::fabric::put;
 use super::port::Ports;
-use super::streams;
 use super::wake;
 use super::watches::CoreSet;
 use crate::noc::{Leaving, Outbox, wraps};
-use crate::probe::{Agent, Loaded, Recorder, Stored, Wants, What};
+use crate::probe::{Agent, What};
 use crate::tensix::Issuer;
 use crate::{Fault, FaultClass, NEVER, tensix, timing};
 use std::sync::Arc;
@@ -169,47 +171,6 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         Err(Refuse::Block)
     }
 
-    /// The offset of an address in the core's local RAM, if it is there.
-    #[inline(always)]
-    fn local_offset(&self, addr: u32, width: Width) -> Option<usize> {
-        let offset = addr.wrapping_sub(map::LOCAL_BASE) as usize;
-        if offset >= map::LOCAL_SIZE_DM as usize {
-            return None; // without touching the port
-        }
-        (offset < self.ports.own.local.len() && offset + width.bytes() as usize <= self.ports.own.local.len())
-            .then_some(offset)
-    }
-
-    /// The wall clock. A core may read it without regard to the others when the latched
-    /// half already holds what the read would latch: reads of the others until then latch
-    /// the same value.
-    #[inline(always)]
-    fn steady_clock(&self, at: Cycle, addr: u32, width: Width) -> Result<u32, NotQuick> {
-        let clock = matches!(addr, map::WALL_CLOCK_L | map::WALL_CLOCK_H_LATCHED) && width == Width::Word;
-        if !clock || !self.shared.fabric.debug.has_latched(at) {
-            return Err(if at >= self.horizon { NotQuick::Sync } else { NotQuick::Ask });
-        }
-        Ok(if addr == map::WALL_CLOCK_L { at as u32 } else { (at >> 32) as u32 })
-    }
-
-    /// A register whose read has no side effect, if that is known without decoding the address.
-    #[inline(always)]
-    fn quick_register(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
-        let latency = timing::LOAD_TILE_REG;
-        if width == Width::Word && at < self.horizon.min(self.due) && !self.shared.fabric.log.on {
-            let value = match niu_register(addr) {
-                Some((noc, offset)) => self.shared.niu_word(noc, offset),
-                None if streams::offset_of(addr).is_some() => self.shared.fabric.quick_stream_load(addr),
-                None => None,
-            };
-            if let Some(value) = value {
-                return Ok(Load { value, latency, access: Access::Watched });
-            }
-        }
-        let value = self.steady_clock(at, addr, width)?;
-        Ok(Load { value, latency, access: Access::Volatile })
-    }
-
     /// A store to a line of L1 that holds code or that a sleeper watches.
     fn store_marked(&mut self, at: Cycle, addr: u32, width: Width, value: u32) -> Result<Store, Refused> {
         if at >= self.horizon {
@@ -236,95 +197,6 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         }
         let effect = if self.take_code_changed() { Effect::Code } else { Effect::Visible };
         Ok(Store { hold: self.ports.own.stores.push(at, addr), effect })
-    }
-
-    #[inline(always)]
-    fn load_within_loop(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
-        if addr < map::L1_SIZE {
-            if let Some((word, stays)) = self.ports.own.l0.hit(addr) {
-                // Watched, although the copy is private: when the loop flushes the cache, the next
-                // iteration reads L1 again. Tile::park handles the lines that stay.
-                let access = if stays { Access::Watched } else { Access::Volatile };
-                let value = (word >> (8 * (addr & 3))) & width.mask();
-                return Ok(Load { value, latency: timing::LOAD_LOCAL, access });
-            }
-            if at >= self.horizon {
-                return Err(NotQuick::Sync);
-            }
-            self.ports.own.l0.fill(at, addr, &self.shared.fabric.l1[..]);
-            let value = self.shared.fabric.l1_load(addr, width);
-            return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
-        }
-        let Some(offset) = self.local_offset(addr, width) else {
-            return self.quick_register(at, addr, width);
-        };
-        let value = get(&self.ports.own.local, offset, width);
-        Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private })
-    }
-
-    #[inline(always)]
-    fn store_within_loop(
-        &mut self,
-        at: Cycle,
-        pc: u32,
-        addr: u32,
-        width: Width,
-        value: u32,
-    ) -> Result<Store, NotQuick> {
-        if addr < map::L1_SIZE {
-            if at >= self.horizon {
-                return Err(NotQuick::Sync);
-            }
-            if self.shared.fabric.line_flags(addr) != 0 {
-                return Err(NotQuick::Ask);
-            }
-            if self.shared.fabric.log.on {
-                let word = addr & !3;
-                let old = self.shared.fabric.l1_load(word, Width::Word);
-                if !self.shared.fabric.log.log_l1(word, old) {
-                    return Err(NotQuick::Ask);
-                }
-            }
-            self.ports.own.l0.drop_line(addr);
-            put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
-            return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Visible });
-        }
-        let Some(offset) = self.local_offset(addr, width) else {
-            if addr == map::INSTRN_BUF_BASE {
-                if width != Width::Word {
-                    return Err(NotQuick::Ask);
-                }
-                self.quick_pushes(at, pc, std::iter::once(value))?;
-                self.pushed(at, pc);
-                return Ok(Store { hold: 0, effect: Effect::Visible });
-            }
-            if at >= self.horizon {
-                return Err(NotQuick::Sync);
-            }
-            let plain = width == Width::Word && !self.shared.fabric.log.on;
-            if plain && at < self.due && self.shared.niu_field(addr, value) {
-                return Ok(Store { hold: 0, effect: Effect::Visible });
-            }
-            let is_stream = streams::offset_of(addr).is_some();
-            if plain && is_stream && at < self.due && self.shared.fabric.quick_stream_store(addr, value) {
-                return Ok(Store { hold: 0, effect: Effect::Visible });
-            }
-            let plain = plain && !self.shared.fabric.watches.is_watched(wake::TENSIX);
-            if plain && self.shared.tensix.quick_store(self.core, addr, value) {
-                return Ok(Store { hold: 0, effect: Effect::Visible });
-            }
-            return Err(NotQuick::Ask);
-        };
-        if self.shared.fabric.log.on {
-            let word = offset & !3;
-            if !self.shared.fabric.log.log_local(self.core, word as u32, get(&self.ports.own.local, word, Width::Word))
-            {
-                return Err(NotQuick::Ask);
-            }
-        }
-        let silent = get(&self.ports.own.local, offset, width) == value & width.mask();
-        put(&mut self.ports.own.local, offset, width, value);
-        Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
     }
 
     fn load_anywhere(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
@@ -372,83 +244,6 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             return Err(Refuse::Sync);
         }
         self.store_register(at, pc, addr, width, value)
-    }
-
-    /// Records a load, if loads from there are recorded.
-    #[inline(always)]
-    fn loaded(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, load: Load) {
-        if !PROBED {
-            return;
-        }
-        let core = self.core;
-        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut() {
-            let cached = addr < map::L1_SIZE && load.latency == timing::LOAD_LOCAL;
-            if !recorder.skips_load(core, pc, addr, cached) {
-                let loaded = Loaded { addr, bytes: width.bytes() as u8, value: load.value, cached };
-                recorder.load(core, at, pc, loaded);
-            }
-        }
-    }
-
-    /// Records a store, if all stores are recorded.
-    #[inline(always)]
-    fn stored(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
-        let core = self.core;
-        if !PROBED {
-            return;
-        }
-        if let Some(recorder) = self.shared.fabric.recorder.as_deref_mut()
-            && !recorder.skips_store(core, addr)
-        {
-            let stored = Stored { addr, bytes: width.bytes() as u8, value: value & width.mask() };
-            recorder.store(core, at, pc, stored);
-        }
-    }
-
-    /// The core pushes words to its own FIFO, one a cycle; returns how many, at least one.
-    #[inline(always)]
-    fn quick_pushes(&mut self, at: Cycle, pc: u32, words: impl Iterator<Item = u32>) -> Result<usize, NotQuick> {
-        if self.shared.fabric.log.on {
-            return Err(NotQuick::Ask);
-        }
-        let by = Issuer { core: self.core, pc };
-        let pushed = self.shared.tensix.quick_pushes(by, words, at)?;
-        self.horizon = self.horizon.min(self.shared.tensix.next().saturating_add(1));
-        Ok(pushed)
-    }
-
-    /// Records a push of an instruction that the code contains.
-    #[inline(always)]
-    fn pushed(&mut self, at: Cycle, pc: u32) {
-        let core = self.core;
-        if PROBED && let Some(recorder) = self.shared.fabric.recorder.as_deref_mut().filter(|it| it.watches()) {
-            recorder.record(at, Agent::Core(core), pc, What::Pushes);
-        }
-    }
-
-    /// Who records all accesses.
-    #[inline(always)]
-    fn records(&mut self) -> Option<&mut Recorder> {
-        if !PROBED {
-            return None;
-        }
-        self.shared.fabric.recorder.as_deref_mut().filter(|recorder| recorder.wants(Wants::ACCESSES))
-    }
-
-    /// Records a store that is recorded even when most are not.
-    #[cold]
-    fn observe_store(&mut self, at: Cycle, pc: u32, addr: u32, width: Width, value: u32) {
-        let is_observed = addr < map::L1_SIZE && self.shared.fabric.is_observed(addr);
-        let Some(recorder) = &mut self.shared.fabric.recorder else { return };
-        if is_observed {
-            recorder.record_counts(self.core, at);
-        }
-        let (bytes, value) = (width.bytes() as u8, value & width.mask());
-        if recorder.wants(Wants::ACCESSES) {
-            recorder.store(self.core, at, pc, Stored { addr, bytes, value });
-        } else if is_observed || addr >= map::L1_SIZE && recorder.wants(Wants::REGISTERS) {
-            recorder.record(at, Agent::Core(self.core), pc, What::Store { addr, bytes, value });
-        }
     }
 }
 
