@@ -12,7 +12,8 @@ use tilework_abi::reg::{Access, Slot};
 use tilework_abi::stream::{self, PHASE_NUM_INCR, reg};
 
 const READ: &str = "WormholeB0/NoC/Overlay/AsGeneralUse.md";
-/// Registers below this index have a word of storage each; the last is a scratch register.
+/// Registers below this index have a word of storage each, but for [`Counters`]; the last is a
+/// scratch register.
 const LOW: usize = 42;
 /// Words of storage: the low registers, the three of the source mask, `SCRATCH32`, and the address
 /// of the next message.
@@ -21,28 +22,34 @@ const STORED: usize = LOW + 5;
 const NEXT_ADDR: usize = LOW + 4;
 const RECEIVERS: usize = stream::RECEIVERS as usize;
 
-/// Registers of one stream.
+/// The registers in which circular buffers count. Those of all streams lie side by side: each
+/// launch of a program sets those of most.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    start: u32,
+    size: u32,
+    write_pointer: u32,
+    /// `SPACE_AVAILABLE` of the first receiver.
+    space: u32,
+}
+
+/// The other registers of one stream.
 #[derive(Clone, Debug)]
 struct Stream {
     stored: [u32; STORED],
-    space_available: [u32; RECEIVERS],
+    /// `SPACE_AVAILABLE` of the other receivers, if it can multicast.
+    space_of_others: [u32; RECEIVERS - 1],
 }
 
 impl Stream {
-    const IDLE: Self = Self { stored: [0; STORED], space_available: [0; RECEIVERS] };
-
-    fn low(&self, index: u32) -> u32 {
-        self.stored[index as usize]
-    }
-    fn set_low(&mut self, index: u32, value: u32) {
-        self.stored[index as usize] = value;
-    }
+    const IDLE: Self = Self { stored: [0; STORED], space_of_others: [0; RECEIVERS - 1] };
 }
 
 /// The 64 overlay streams of a tile.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
-    streams: [Option<Box<Stream>>; stream::COUNT as usize],
+    counters: Box<[Counters; stream::COUNT as usize]>,
+    others: [Option<Box<Stream>>; stream::COUNT as usize],
 }
 
 impl Default for Streams {
@@ -54,7 +61,10 @@ impl Default for Streams {
 impl Streams {
     /// All streams idle, all registers zero.
     pub(crate) fn new() -> Self {
-        Self { streams: [const { None }; stream::COUNT as usize] }
+        Self {
+            counters: Box::new([Counters::default(); stream::COUNT as usize]),
+            others: [const { None }; stream::COUNT as usize],
+        }
     }
 
     /// Reads the register at byte offset `off` from the first stream register. No read has a side
@@ -64,17 +74,16 @@ impl Streams {
     /// A register that the page does not offer for general use.
     pub(crate) fn read(&self, off: u32) -> Result<u32, Fault> {
         let Located { id, index, slot } = locate(off)?;
-        let stream = self.streams[id].as_deref().unwrap_or(&Stream::IDLE);
         let Some(slot) = slot else { return Err(unknown("read", id, index)) };
         let has = slot.reg.is_in(id as u32);
         match slot.reg.access {
             Access::Rw if has => {
-                let base = base_of(index).map_or(0, |base| stream.low(base));
-                Ok(stream.stored[stored(index)].wrapping_sub(base) & width(slot))
+                let base = base_of(index).map_or(0, |base| self.word(id, base));
+                Ok(self.word(id, index).wrapping_sub(base) & width(slot))
             }
             Access::Rw => Ok(0),
             Access::Ro if has && (!is_counter(slot) || counter(id, slot.index).is_some()) => {
-                Ok(idle_status(id, slot, stream))
+                Ok(self.idle_status(id, slot))
             }
             _ => Err(refused("read", id, index, slot)),
         }
@@ -88,6 +97,9 @@ impl Streams {
     /// A register that the page does not offer for general use, that is read only, or a write that
     /// would start the stream.
     pub(crate) fn write(&mut self, off: u32, value: u32) -> Result<(), Fault> {
+        if self.count(off, value) {
+            return Ok(());
+        }
         let Located { id, index, slot } = locate(off)?;
         if index == stream::SPACE_AVAILABLE_UPDATE {
             return self.add_space(id, value);
@@ -101,28 +113,48 @@ impl Streams {
             return Err(Fault::new(FaultClass::UnimplementedFunctionality, what, READ));
         }
         let width = if slot.reg.is_in(id as u32) { width(slot) } else { 0 };
-        let stream = self.touch(id);
-        let base = base_of(index).map_or(0, |base| stream.low(base));
+        let base = base_of(index).map_or(0, |base| self.word(id, base));
         let kept = value.wrapping_add(base) & width;
-        stream.stored[stored(index)] = kept;
+        *self.word_mut(id, index) = kept;
         match index {
-            stream::REMOTE_DEST_BUF_SIZE => stream.space_available.fill(kept),
-            stream::REMOTE_DEST_BUF_START => stream.set_low(stream::REMOTE_DEST_WR_PTR, 0),
             reg::BUF_START => {
-                stream.set_low(reg::RD_PTR, 0);
-                stream.set_low(reg::WR_PTR, 0);
+                *self.word_mut(id, reg::RD_PTR) = 0;
+                *self.word_mut(id, reg::WR_PTR) = 0;
             }
             reg::RD_PTR => {
-                stream.stored[NEXT_ADDR] = stream.low(reg::BUF_START).wrapping_add(kept) & stream::COUNTER_MASK;
+                let next = self.word(id, reg::BUF_START).wrapping_add(kept) & stream::COUNTER_MASK;
+                self.touch(id).stored[NEXT_ADDR] = next;
             }
             reg::PHASE_AUTO_CFG_HEADER => {
-                let phase = stream.low(reg::CURR_PHASE).wrapping_add(value & PHASE_NUM_INCR);
-                stream.set_low(reg::CURR_PHASE, phase & ((1 << stream::PHASE_BITS) - 1));
-                stream.set_low(reg::PHASE_AUTO_CFG_HEADER, value & !PHASE_NUM_INCR);
+                let phase = self.word(id, reg::CURR_PHASE).wrapping_add(value & PHASE_NUM_INCR);
+                *self.word_mut(id, reg::CURR_PHASE) = phase & ((1 << stream::PHASE_BITS) - 1);
+                *self.word_mut(id, reg::PHASE_AUTO_CFG_HEADER) = value & !PHASE_NUM_INCR;
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Does what [`Streams::write`] does for the two registers in which circular buffers count;
+    /// `false` for any other. Every stream has them, with all bits of a counter.
+    #[inline]
+    fn count(&mut self, off: u32, value: u32) -> bool {
+        const SIZE: u32 = 4 * stream::REMOTE_DEST_BUF_SIZE;
+        const START: u32 = 4 * stream::REMOTE_DEST_BUF_START;
+        let id = (off / stream::STRIDE) as usize;
+        let Some(counters) = self.counters.get_mut(id) else { return false };
+        let kept = value & stream::COUNTER_MASK;
+        match off % stream::STRIDE {
+            START => (counters.start, counters.write_pointer) = (kept, 0),
+            SIZE => {
+                (counters.size, counters.space) = (kept, kept);
+                if multicasts(id) {
+                    self.touch(id).space_of_others.fill(kept);
+                }
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// `SPACE_AVAILABLE_UPDATE`: `n << 6 | i` adds n to counter i, modulo 2^17. Bits above n belong
@@ -136,29 +168,62 @@ impl Streams {
                 READ,
             ));
         };
-        let slot = &mut self.touch(id).space_available[i];
-        *slot = slot.wrapping_add(value >> stream::UPDATE_INC_SHIFT) & stream::COUNTER_MASK;
+        let space = match i {
+            0 => &mut self.counters[id].space,
+            _ => &mut self.touch(id).space_of_others[i - 1],
+        };
+        *space = space.wrapping_add(value >> stream::UPDATE_INC_SHIFT) & stream::COUNTER_MASK;
         Ok(())
     }
 
-    fn touch(&mut self, id: usize) -> &mut Stream {
-        self.streams[id].get_or_insert_with(|| Box::new(Stream::IDLE))
-    }
-}
-
-/// The value of a read-only register of an idle stream, which has received nothing and waits
-/// for nothing.
-fn idle_status(id: usize, slot: Slot, stream: &Stream) -> u32 {
-    match slot.reg.offset / 4 {
-        stream::SPACE_AVAILABLE => stream.space_available[slot.index as usize],
-        reg::NEXT_RECEIVED_MSG_ADDR => stream.stored[NEXT_ADDR],
-        reg::MSG_INFO_CAN_PUSH_NEW_MSG => u32::from(stream.low(reg::MSG_INFO_PTR) == stream.low(reg::MSG_INFO_WR_PTR)),
-        reg::DEBUG_STATUS_2 => {
-            let counters = if multicasts(id) { RECEIVERS } else { 1 };
-            let all = stream.space_available[..counters].iter().all(|&n| n != 0);
-            if all { stream::ALL_SPACE_AVAILABLE } else { 0 }
+    /// What is stored for a register that keeps what is written.
+    fn word(&self, id: usize, index: u32) -> u32 {
+        let counters = &self.counters[id];
+        match index {
+            stream::REMOTE_DEST_BUF_START => counters.start,
+            stream::REMOTE_DEST_BUF_SIZE => counters.size,
+            stream::REMOTE_DEST_WR_PTR => counters.write_pointer,
+            _ => self.others(id).stored[stored(index)],
         }
-        _ => slot.reg.reset,
+    }
+
+    fn word_mut(&mut self, id: usize, index: u32) -> &mut u32 {
+        match index {
+            stream::REMOTE_DEST_BUF_START => &mut self.counters[id].start,
+            stream::REMOTE_DEST_BUF_SIZE => &mut self.counters[id].size,
+            stream::REMOTE_DEST_WR_PTR => &mut self.counters[id].write_pointer,
+            _ => &mut self.touch(id).stored[stored(index)],
+        }
+    }
+
+    fn others(&self, id: usize) -> &Stream {
+        self.others[id].as_deref().unwrap_or(&Stream::IDLE)
+    }
+
+    fn touch(&mut self, id: usize) -> &mut Stream {
+        self.others[id].get_or_insert_with(|| Box::new(Stream::IDLE))
+    }
+
+    /// The value of a read-only register of an idle stream, which has received nothing and waits
+    /// for nothing.
+    fn idle_status(&self, id: usize, slot: Slot) -> u32 {
+        let first = self.counters[id].space;
+        let others = self.others(id);
+        match slot.reg.offset / 4 {
+            stream::SPACE_AVAILABLE => match slot.index as usize {
+                0 => first,
+                i => others.space_of_others[i - 1],
+            },
+            reg::NEXT_RECEIVED_MSG_ADDR => others.stored[NEXT_ADDR],
+            reg::MSG_INFO_CAN_PUSH_NEW_MSG => {
+                u32::from(self.word(id, reg::MSG_INFO_PTR) == self.word(id, reg::MSG_INFO_WR_PTR))
+            }
+            reg::DEBUG_STATUS_2 => {
+                let all = first != 0 && (!multicasts(id) || others.space_of_others.iter().all(|&n| n != 0));
+                if all { stream::ALL_SPACE_AVAILABLE } else { 0 }
+            }
+            _ => slot.reg.reset,
+        }
     }
 }
 
