@@ -235,6 +235,14 @@ pub trait Bus {
         Err(NotQuick::Ask)
     }
 
+    /// Whether [`Bus::quick_store`] of this value has the effect that [`Bus::store`] would have. It
+    /// may say that a store to shared memory is [`Effect::Visible`] that is [`Effect::Same`].
+    #[inline(always)]
+    fn knows_effect(&self, addr: u32, width: Width, value: u32) -> bool {
+        let _ = (addr, width, value);
+        false
+    }
+
     /// A Zaamo operation on the word at `addr`; returns the old word. Flushes the L0 cache.
     fn amo(&mut self, at: Cycle, pc: u32, op: Amo, addr: u32, value: u32) -> Result<Load, Refuse<Self::Fault>>;
 

@@ -14,7 +14,9 @@ use crate::loop_head::Visit;
 use crate::pages::Pages;
 use crate::poll::Visited;
 use crate::rare::{INSTRN_BUF_BASE, Issue, Stop, Then};
-use crate::{Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Exit, Insn, NotQuick, Op, Width, alu, timing};
+use crate::{
+    Access, Bus, CODE_PAGE_BYTES, Core, CoreFault, Cycle, Effect, Exit, Insn, NotQuick, Op, Width, alu, timing,
+};
 
 /// `ra`, the link register of returns.
 const RA: u8 = 1;
@@ -180,10 +182,14 @@ impl Core {
                     macro_rules! store {
                         ($width:expr) => {{
                             let addr = a.wrapping_add(i);
-                            if !may_access!(addr, $width) || self.polls.records() {
+                            let records = self.polls.records();
+                            if !may_access!(addr, $width) || records && !bus.knows_effect(addr, $width, b) {
                                 rare!()
                             }
                             let store = quick!(bus.quick_store(now, here!(), addr, $width, b));
+                            if records && store.effect != Effect::Silent {
+                                self.polls.note_effect();
+                            }
                             next!(Cycle::from(store.hold))
                         }};
                     }
@@ -325,6 +331,15 @@ impl Core {
                             now += pushed as Cycle * timing::ISSUE;
                             continue;
                         }
+                        Op::Fence | Op::FenceI => {
+                            let at = now.max(self.score.outstanding);
+                            if at >= limit {
+                                rare!()
+                            }
+                            now = at + Cycle::from(bus.fence(at, here!(), op == Op::FenceI)) + timing::FENCE;
+                            index += 1;
+                            continue;
+                        }
                         Op::AmoSwap
                         | Op::AmoAdd
                         | Op::AmoXor
@@ -334,8 +349,6 @@ impl Core {
                         | Op::AmoMax
                         | Op::AmoMinu
                         | Op::AmoMaxu
-                        | Op::Fence
-                        | Op::FenceI
                         | Op::Csrrw
                         | Op::Csrrs
                         | Op::Csrrc

@@ -94,14 +94,8 @@ impl Core {
                 then = if store.effect == Effect::Code { Then::NewCode } else { Then::Next };
                 now + timing::ISSUE + Cycle::from(store.hold)
             }
-            Op::Fence | Op::FenceI => {
-                let now = now.max(self.score.outstanding);
-                if now >= issue.limit {
-                    return Err((now, Stop::Limit));
-                }
-                then = Then::Next;
-                now + Cycle::from(bus.fence(now, pc, insn.op == Op::FenceI)) + timing::FENCE
-            }
+            // It waits for accesses in flight until the limit; otherwise the run loop executes it.
+            Op::Fence | Op::FenceI => return Err((now.max(self.score.outstanding), Stop::Limit)),
             Op::Ttinsn => {
                 let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(&mut stop)?;
                 then = Then::Next;

@@ -56,6 +56,13 @@ enum Act {
     PollSemaphore(u8),
     /// Polls a flag until it is not zero.
     PollFlag(u8),
+    /// Polls a flag until it is not zero, and stores in each iteration: to L1 or to local RAM, a
+    /// count or always the same.
+    PollFlagAndStore {
+        flag: u8,
+        to_l1: bool,
+        counts: bool,
+    },
     /// Polls one of the thread's GPRs until it is not zero.
     PollGpr(u8),
     /// Waits until the thread has drained.
@@ -110,6 +117,19 @@ fn code(p: &mut Vec<u32>, act: &Act) {
         }
         Act::PollSemaphore(i) => p.extend(poll(10, 0x20 + 4 * i32::from(i))),
         Act::PollFlag(i) => p.extend(poll(11, 16 * i32::from(i))),
+        Act::PollFlagAndStore { flag, to_l1, counts } => {
+            // In memory alone, so that the registers are the same in each iteration.
+            p.extend(li(6, if to_l1 { FLAGS + 16 * 15 } else { map::LOCAL_BASE.cast_signed() + 64 }));
+            p.push(insn(Op::Lw, 5, 6, 0, 0));
+            p.push(insn(Op::Addi, 5, 5, 0, counts.into()));
+            p.push(insn(Op::Sw, 0, 6, 5, 0));
+            p.extend(poll(11, 16 * i32::from(flag)));
+            *p.last_mut().expect("the branch") = insn(Op::Beq, 0, 5, 0, -20);
+            p.push(insn(Op::Lw, 5, 6, 0, 0));
+            p.push(insn(Op::Addi, 5, 5, 0, 1));
+            p.push(insn(Op::Sw, 0, 9, 5, 0));
+            p.push(insn(Op::Addi, 9, 9, 0, 4));
+        }
         Act::PollGpr(i) => p.extend(poll(12, 4 * i32::from(i))),
         Act::Sync => {
             p.push(insn(Op::Sw, 0, 10, 0, 4));
@@ -230,6 +250,8 @@ fn any_act() -> impl Strategy<Value = Act> {
         3 => any_word().prop_map(Act::PushByStore),
         1 => (0u8..4).prop_map(Act::PollSemaphore),
         1 => (0u8..4).prop_map(Act::PollFlag),
+        1 => (0u8..4, any::<bool>(), any::<bool>())
+            .prop_map(|(flag, to_l1, counts)| Act::PollFlagAndStore { flag, to_l1, counts }),
         1 => (11u8..14).prop_map(Act::PollGpr),
         1 => Just(Act::Sync),
         3 => (0u8..4, any::<bool>()).prop_map(|(i, get)| Act::Semaphore(i, get)),

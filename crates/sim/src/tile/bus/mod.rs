@@ -332,6 +332,18 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         Ok(Load { value: old, latency, access: Access::Volatile })
     }
 
+    #[inline(always)]
+    fn knows_effect(&self, addr: u32, width: Width, value: u32) -> bool {
+        // Who records accesses is told of these by `store`.
+        !PROBED
+            && if addr < map::L1_SIZE {
+                self.shared.fabric.l1_load(addr, width) != value & width.mask()
+            } else {
+                addr.wrapping_sub(map::LOCAL_BASE) < map::LOCAL_SIZE_DM
+            }
+    }
+
+    #[inline]
     fn fence(&mut self, at: Cycle, pc: u32, code: bool) -> u32 {
         let core = self.core;
         if let Some(recorder) = self.records() {
