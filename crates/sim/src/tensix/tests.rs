@@ -164,3 +164,56 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn quick_accesses_are_as_others() {
+    let words = |base: u32, count: u32| (0..count).map(move |i| base + 4 * i);
+    let places = words(map::MOP_CFG_BASE - 4, 11).chain(words(map::GPR_BASE, 2)).chain(words(map::PC_BUF_BASE, 18));
+    let configuration = [0, 1, 223, 224, 447, 448, 671, 672, 800].map(|word| map::CFG_BASE + 4 * word);
+    let places: Vec<u32> = places.chain(configuration).chain([map::CFG_BASE + 2, map::PC_BUF_BASE + 0x22]).collect();
+    let state = |t: &Tensix| {
+        let cop = &t.coprocessor;
+        format!("{:?}", (&cop.mop, &cop.config, &cop.gprs, &cop.semaphores, &t.pc_bufs, cop.next()))
+    };
+    let (mut stored, mut loaded) = (Vec::new(), Vec::new());
+    for (core, &addr) in Processor::ALL.into_iter().flat_map(|core| places.iter().map(move |addr| (core, addr))) {
+        for is_busy in [false, true] {
+            let mut quick = Tensix::default();
+            quick.store(Trisc1, map::PC_BUF_BASE + 0x24, 0, 3).unwrap();
+            if is_busy {
+                quick.push(Trisc0, 0, NOP, 4).unwrap();
+            }
+            let mut other = quick.clone();
+            if quick.quick_configure(core, addr, 0x55) {
+                other.store(core, addr, 0x55, 9).unwrap();
+                stored.push((core, addr, is_busy));
+            }
+            if let Some(load) = quick.quick_load(core, addr, 9) {
+                assert_eq!(other.load(core, addr, 9), Ok(load), "{core} at {addr:#x}");
+                loaded.push((core, addr, is_busy));
+            }
+            assert_eq!(state(&quick), state(&other), "{core} at {addr:#x}");
+        }
+    }
+    let [first_of_mop, sync, post] = [map::MOP_CFG_BASE, map::PC_BUF_BASE + 4, map::PC_BUF_BASE + 0x24];
+    for (core, addr, is_busy, is_quick) in [
+        (Trisc0, first_of_mop, true, true),
+        (Trisc0, map::CFG_BASE, false, true),
+        (Trisc0, map::CFG_BASE, true, false),
+        (Trisc1, map::CFG_BASE, true, true),
+        (Brisc, map::CFG_BASE, false, false),
+        (Trisc2, sync, false, true),
+        (Trisc2, post, false, false),
+    ] {
+        assert_eq!(stored.contains(&(core, addr, is_busy)), is_quick, "a store by {core} at {addr:#x}");
+    }
+    for (core, addr, is_busy, is_quick) in [
+        (Trisc0, sync, false, true),
+        (Trisc0, sync, true, false),
+        (Trisc1, post, true, true),
+        (Ncrisc, sync, false, false),
+        (Trisc0, map::PC_BUF_BASE, false, false),
+    ] {
+        assert_eq!(loaded.contains(&(core, addr, is_busy)), is_quick, "a load by {core} at {addr:#x}");
+    }
+}

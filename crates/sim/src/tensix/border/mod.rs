@@ -21,7 +21,7 @@ use super::origin::{Issuer, Origin};
 use super::ttsync::Resource;
 use super::{GPRS, Tensix, coprocessor, reset, tdma};
 use crate::{Cycle, Fault, FaultClass, timing};
-use target::{Target, decode};
+use target::{Target, decode, is_order_only};
 use tilework_abi::tensix::insn::{self, Insn};
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, NotQuick, Refuse};
@@ -267,6 +267,48 @@ impl Tensix {
             cop.gprs[thread * coprocessor::GPRS + (offset / 4) as usize] = value;
         }
         quick
+    }
+
+    /// The same of a word of the MOP configuration of that thread, of the backend configuration, or
+    /// of that thread's PC buffer where a store does nothing. Nobody is told.
+    #[inline]
+    pub(crate) fn quick_configure(&mut self, core: Processor, addr: u32, value: u32) -> bool {
+        let Some(thread) = thread_of(core) else { return false };
+        if !addr.is_multiple_of(4) {
+            return false;
+        }
+        let cop = &mut self.coprocessor;
+        let word = |base| addr.wrapping_sub(base) / 4;
+        if is_order_only(addr) {
+            return true;
+        }
+        if let Some(place) = cop.mop[thread].get_mut(word(map::MOP_CFG_BASE) as usize) {
+            *place = value;
+            return true;
+        }
+        cop.threads[thread].front.is_empty() && cop.config.store(word(map::CFG_BASE), value).is_ok()
+    }
+
+    /// [`Tensix::load`] of the word at `addr`, if that is a semaphore, or what a core reads to wait
+    /// until its thread or its MOP expander is done, and it does not wait.
+    #[inline]
+    pub(crate) fn quick_load(&mut self, core: Processor, addr: u32, at: Cycle) -> Option<Load> {
+        let offset = addr.wrapping_sub(map::PC_BUF_BASE);
+        if offset < target::SEMAPHORES_END { self.load_pc_buf(thread_of(core)?, offset, at) } else { None }
+    }
+
+    #[inline(never)]
+    fn load_pc_buf(&mut self, thread: usize, offset: u32, at: Cycle) -> Option<Load> {
+        let target = target::in_pc_buf(thread, offset)?;
+        let (value, more, access) = match target {
+            Target::Semaphore(i) => (self.coprocessor.semaphores[i].value(), 0, Access::Watched),
+            Target::CoprocessorDone(_) | Target::MopDone(_) => {
+                let (value, more) = self.load_when_ready(Client::T(thread).index(), target, at)?;
+                (value, more, Access::Volatile)
+            }
+            _ => return None,
+        };
+        Some(Load { value, latency: timing::LOAD_MAILBOX + more, access })
     }
 
     /// As [`Tensix::push`] of words that the core pushes in a row, one a cycle from cycle `at` on,

@@ -7,10 +7,11 @@ use super::super::{GPRS, sync::SEMAPHORES};
 use super::{MAP, fault};
 use crate::{Fault, FaultClass};
 use tilework_abi::address_map::Region;
-use tilework_abi::tensix::{Processor, pc_buf};
+use tilework_abi::tensix::{PC_BUF_BASE, Processor, pc_buf};
 use tilework_riscv::Refuse;
 
-const SEMAPHORES_END: u32 = pc_buf::SEMAPHORE + 4 * SEMAPHORES as u32;
+/// Behind the last semaphore in a PC buffer.
+pub(super) const SEMAPHORES_END: u32 = pc_buf::SEMAPHORE + 4 * SEMAPHORES as u32;
 
 /// A core that sees the coprocessor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,15 +105,28 @@ fn decode_gpr(core: Processor, client: Client, addr: u32, word: u32) -> Result<T
 
 /// What lies in the PC buffer of a TRISC's own thread.
 fn decode_pc_buf(core: Processor, thread: usize, addr: u32, offset: u32) -> Result<Target, Refuse<Fault>> {
-    match offset & !3 {
-        pc_buf::QUEUE => Ok(Target::PcBufT(thread)),
-        pc_buf::TENSIX_SYNC => Ok(Target::CoprocessorDone(thread)),
-        pc_buf::MOP_SYNC => Ok(Target::MopDone(thread)),
-        word @ pc_buf::SEMAPHORE..SEMAPHORES_END => Ok(Target::Semaphore(((word - pc_buf::SEMAPHORE) / 4) as usize)),
-        _ => {
-            let read = "BlackholeA0/TensixTile/TensixCoprocessor/SyncUnit.md";
-            let what = "neither Manual TTSync nor one of the eight semaphores";
-            Err(fault(FaultClass::MissingSpecification, what, read, core, addr))
+    in_pc_buf(thread, offset & !3).ok_or_else(|| {
+        let read = "BlackholeA0/TensixTile/TensixCoprocessor/SyncUnit.md";
+        let what = "neither Manual TTSync nor one of the eight semaphores";
+        fault(FaultClass::MissingSpecification, what, read, core, addr)
+    })
+}
+
+/// What lies at a byte offset in the PC buffer of a TRISC's own thread, if that is a word's.
+pub(super) fn in_pc_buf(thread: usize, offset: u32) -> Option<Target> {
+    match offset {
+        pc_buf::QUEUE => Some(Target::PcBufT(thread)),
+        pc_buf::TENSIX_SYNC => Some(Target::CoprocessorDone(thread)),
+        pc_buf::MOP_SYNC => Some(Target::MopDone(thread)),
+        pc_buf::SEMAPHORE..SEMAPHORES_END if offset.is_multiple_of(4) => {
+            Some(Target::Semaphore(((offset - pc_buf::SEMAPHORE) / 4) as usize))
         }
+        _ => None,
     }
+}
+
+/// Whether a store by a TRISC at `addr` only orders earlier stores before a later load
+/// (ManualTTSync.md, PCBufs.md).
+pub(super) const fn is_order_only(addr: u32) -> bool {
+    matches!(addr.wrapping_sub(PC_BUF_BASE), pc_buf::QUEUE | pc_buf::TENSIX_SYNC | pc_buf::MOP_SYNC)
 }

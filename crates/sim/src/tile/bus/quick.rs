@@ -46,6 +46,9 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             if let Some(value) = value {
                 return Ok(Load { value, latency, access: Access::Watched });
             }
+            if let Some(load) = self.shared.tensix.quick_load(self.core, addr, at) {
+                return Ok(load);
+            }
         }
         let value = self.steady_clock(at, addr, width)?;
         Ok(Load { value, latency, access: Access::Volatile })
@@ -124,6 +127,11 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             }
             let plain = plain && !self.shared.fabric.watches.is_watched(wake::TENSIX);
             if plain && self.shared.tensix.quick_store(self.core, addr, value) {
+                return Ok(Store { hold: 0, effect: Effect::Visible });
+            }
+            let watched = self.shared.fabric.watches.is_watched(wake::SEMAPHORE);
+            let unseen = plain && !watched && self.shared.fabric.recorder.is_none();
+            if unseen && self.shared.tensix.quick_configure(self.core, addr, value) {
                 return Ok(Store { hold: 0, effect: Effect::Visible });
             }
             return Err(NotQuick::Ask);
