@@ -101,12 +101,26 @@ pub(super) struct Units {
     pub(super) packer: Cycle,
 }
 
-/// What became of the instruction at a wait gate.
-pub(super) enum Issue {
+/// What became of the instruction at a wait gate: it passed, or does not before a cycle. One number,
+/// so that it and what may be returned in its place stay in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Issue(Cycle);
+
+impl Issue {
     /// It passed.
-    Passed,
-    /// Not before this cycle; [`NEVER`]: when something changes.
-    NotBefore(Cycle),
+    pub(super) const PASSED: Self = Self(0);
+
+    /// It does not pass before `at`, which is later than now; [`NEVER`]: when something changes.
+    #[inline]
+    pub(super) const fn not_before(at: Cycle) -> Self {
+        Self(at)
+    }
+
+    /// The cycle before which it does not pass; `None`: it passed.
+    #[inline]
+    fn waits(self) -> Option<Cycle> {
+        (self != Self::PASSED).then_some(self.0)
+    }
 }
 
 /// The coprocessor of a tile. What each window looks at comes first.
@@ -503,23 +517,22 @@ impl Coprocessor {
             return Ok((false, later));
         }
         let at = Attempt { thread, now, word };
-        match self.issue(at, outside).map_err(|hold| hold.of_push(*self.origin(at)))? {
-            Issue::Passed => {
-                if outside.is_followed() {
-                    self.tell_work(at, outside);
-                    outside.executes(now, thread, word, self.origin(at));
-                    if outside.is_watched() {
-                        self.tell_passed(at, *self.origin(at), outside);
-                    }
-                }
-                self.threads[thread].front.pass();
-                self.passed += 1;
-                if let Some(executed) = &mut self.executed {
-                    executed.count(at.insn());
-                }
-                Ok((true, later))
-            }
-            Issue::NotBefore(at) => Ok((false, later.min(at))),
+        let issue = self.issue(at, outside).map_err(|hold| hold.of_push(*self.origin(at)))?;
+        if let Some(free) = issue.waits() {
+            return Ok((false, later.min(free)));
         }
+        if outside.is_followed() {
+            self.tell_work(at, outside);
+            outside.executes(now, thread, word, self.origin(at));
+            if outside.is_watched() {
+                self.tell_passed(at, *self.origin(at), outside);
+            }
+        }
+        self.threads[thread].front.pass();
+        self.passed += 1;
+        if let Some(executed) = &mut self.executed {
+            executed.count(at.insn());
+        }
+        Ok((true, later))
     }
 }

@@ -34,7 +34,7 @@ impl Coprocessor {
     pub(super) fn issue(&mut self, at: Attempt, outside: &mut impl Outside) -> Result<Issue, Hold> {
         match self.in_reset(at.word) {
             Some(InReset::Discards) => return Ok(self.passed(at, timing::TENSIX_UNIT)),
-            Some(InReset::Waits) => return Ok(Issue::NotBefore(NEVER)),
+            Some(InReset::Waits) => return Ok(Issue::not_before(NEVER)),
             None => {}
         }
         // Each unit decodes for itself: an `Insn` would be put together here only to be taken apart
@@ -61,7 +61,7 @@ impl Coprocessor {
             Unit::FrontEnd => insn::FrontEndOp::decode(word).map(|_| Err(at.no_instruction())),
         }
         .unwrap_or_else(|| match self.free_at(unit) {
-            free if free > at.now => Ok(Issue::NotBefore(free)),
+            free if free > at.now => Ok(Issue::not_before(free)),
             _ => Err(at.not_built()),
         })
     }
@@ -75,7 +75,7 @@ impl Coprocessor {
     /// The instruction has passed and is in flight for `latency` cycles.
     fn passed(&mut self, at: Attempt, latency: Cycle) -> Issue {
         self.occupy(at.thread, at.now + latency);
-        Issue::Passed
+        Issue::PASSED
     }
 
     /// When the matrix or vector unit takes the next instruction; other units need not be asked.
@@ -91,7 +91,7 @@ impl Coprocessor {
     fn issue_matrix(&mut self, at: Attempt, insn: insn::MatrixOp) -> Result<Issue, Hold> {
         let free = self.units.matrix;
         if free > at.now {
-            return Ok(Issue::NotBefore(free));
+            return Ok(Issue::not_before(free));
         }
         if let Some(seed) = self.config.take_seed(Owner::Matrix) {
             self.matrix.seed(seed);
@@ -102,7 +102,7 @@ impl Coprocessor {
         let needs = matrix.needs(&on, insn);
         let start = matrix.start(&needs, &on);
         if start > at.now {
-            return Ok(Issue::NotBefore(start));
+            return Ok(Issue::not_before(start));
         }
         if let Some(executed) = executed {
             executed.settings = Some(matrix.settings(&on));
@@ -125,7 +125,7 @@ impl Coprocessor {
     fn issue_pack(&mut self, at: Attempt, insn: insn::Pacr, outside: &mut impl Outside) -> Result<Issue, Hold> {
         outside.acting(at.now, probe::Unit::Packer, self.origin(at));
         if self.units.packer > at.now {
-            return Ok(Issue::NotBefore(self.units.packer));
+            return Ok(Issue::not_before(self.units.packer));
         }
         if let Some(seed) = self.config.take_seed(Owner::Packer) {
             self.packer.seed(seed);
@@ -134,7 +134,7 @@ impl Coprocessor {
         let mut on = pack::Work { config, thread: at.thread, plans, adcs, dst, now: at.now };
         let cycles = match packer.pack(&mut on, insn, outside) {
             Ok(cycles) => cycles,
-            Err(pack::Stop::NotBefore(ready)) => return Ok(Issue::NotBefore(ready)),
+            Err(pack::Stop::NotBefore(ready)) => return Ok(Issue::not_before(ready)),
             Err(pack::Stop::Wake) => return Err(Hold::Wake),
             Err(pack::Stop::Refused(refusal)) => return Err(at.refused(refusal)),
         };
@@ -159,7 +159,7 @@ impl Coprocessor {
         outside: &mut impl Outside,
     ) -> Result<Issue, Hold> {
         if self.units.packer > at.now {
-            return Ok(Issue::NotBefore(self.units.packer));
+            return Ok(Issue::not_before(self.units.packer));
         }
         outside.acting(at.now, probe::Unit::Packer, self.origin(at));
         self.packer.set_register(at, insn, outside)?;
@@ -176,7 +176,7 @@ impl Coprocessor {
     fn issue_vector(&mut self, at: Attempt, looked: &vector::Looked) -> Result<Issue, Hold> {
         let free = self.units.vector.max(looked.accepts);
         if free > at.now {
-            return Ok(Issue::NotBefore(free));
+            return Ok(Issue::not_before(free));
         }
         if let Some(seed) = self.config.take_seed(Owner::Vector) {
             self.vector.seed(seed);
@@ -219,7 +219,7 @@ impl Coprocessor {
     #[inline(never)]
     fn issue_wait(&mut self, at: Attempt, insn: insn::WaitOp) -> Result<Issue, Hold> {
         if self.units.sync > at.now {
-            return Ok(Issue::NotBefore(self.units.sync));
+            return Ok(Issue::not_before(self.units.sync));
         }
         self.threads[at.thread].latched = Some(self.latch(at, insn)?);
         self.units.sync = at.now + 1;
@@ -241,7 +241,7 @@ impl Coprocessor {
                     (0..self.semaphores.len()).filter(|i| mask >> i & 1 != 0 && self.semaphores[*i].loses_post());
                 let lost = lost.fold(0u8, |all, i| all | 1 << i);
                 let issue = self.issue_semaphores(at, mask, outside, sync::Semaphore::post)?;
-                if lost != 0 && matches!(issue, Issue::Passed) {
+                if lost != 0 && matches!(issue, Issue::PASSED) {
                     outside.lost_posts(at.now, *self.origin(at), lost);
                 }
                 Ok(issue)
@@ -261,7 +261,7 @@ impl Coprocessor {
                 self.passed(at, timing::TENSIX_UNIT)
             }
             // The page: an invalid index waits for ever.
-            _ => Issue::NotBefore(NEVER),
+            _ => Issue::not_before(NEVER),
         }
     }
 
@@ -269,7 +269,7 @@ impl Coprocessor {
         let Some(index) = sync::mutex_index(index) else {
             // As for an acquisition.
             self.threads[at.thread].mutex = None;
-            return Issue::NotBefore(NEVER);
+            return Issue::not_before(NEVER);
         };
         let waits = [0, 1, 2].map(|i| i != at.thread && self.threads[i].mutex == Some(index));
         self.mutexes.release(index, at.thread, waits);
@@ -286,7 +286,7 @@ impl Coprocessor {
         change: impl Fn(&mut sync::Semaphore),
     ) -> Result<Issue, Hold> {
         if self.units.sync > at.now {
-            return Ok(Issue::NotBefore(self.units.sync));
+            return Ok(Issue::not_before(self.units.sync));
         }
         if outside.must_wake(SEMAPHORE_ADDR, 4) {
             return Err(Hold::Wake);
@@ -301,7 +301,7 @@ impl Coprocessor {
     fn issue_config(&mut self, at: Attempt, insn: insn::ConfigOp, outside: &mut impl Outside) -> Result<Issue, Hold> {
         let sets_thread = matches!(insn, insn::ConfigOp::Setc16(_));
         if !sets_thread && self.units.config > at.now {
-            return Ok(Issue::NotBefore(self.units.config));
+            return Ok(Issue::not_before(self.units.config));
         }
         if outside.must_wake(map::CFG_BASE, 4) {
             return Err(Hold::Wake);
@@ -392,7 +392,7 @@ impl Coprocessor {
     #[inline(never)]
     fn issue_mover(&mut self, at: Attempt) -> Result<Issue, Hold> {
         if self.mover.is_busy() {
-            return Ok(Issue::NotBefore(NEVER));
+            return Ok(Issue::not_before(NEVER));
         }
         let read = |i: u32| self.config.get(at.thread, XMOV + i).map_err(|refusal| at.refused(refusal));
         let [src, dst, size] = [read(0)?, read(1)?, read(2)?];

@@ -116,11 +116,11 @@ impl Coprocessor {
         let Attempt { thread, now, .. } = at;
         let retries = self.threads[thread].retry;
         if retries.is_none() && self.units.scalar > now {
-            return Ok(Issue::NotBefore(self.units.scalar));
+            return Ok(Issue::not_before(self.units.scalar));
         }
         let limited = matches!(insn, insn::ScalarOp::Atincget(_) | insn::ScalarOp::Atswap(_));
         if limited && self.units.atomic > now {
-            return Ok(Issue::NotBefore(self.units.atomic));
+            return Ok(Issue::not_before(self.units.atomic));
         }
         if outside.must_wake(map::GPR_BASE, 4) {
             return Err(Hold::Wake);
@@ -141,16 +141,16 @@ impl Coprocessor {
                     // The others did not know when the unit would be free.
                     self.notify_others(thread, now);
                 }
-                Ok(Issue::Passed)
+                Ok(Issue::PASSED)
             }
             Done::Again(addr) => {
                 outside.sleep_on(addr);
                 let first = retries.map_or(now, |retry| retry.first);
                 self.threads[thread].retry = Some(Retry { first, due: NEVER });
                 self.units.scalar = NEVER;
-                Ok(Issue::NotBefore(NEVER))
+                Ok(Issue::not_before(NEVER))
             }
-            Done::NotBefore(at) => Ok(Issue::NotBefore(at)),
+            Done::NotBefore(at) => Ok(Issue::not_before(at)),
         }
     }
 

@@ -173,7 +173,7 @@ impl Coprocessor {
             UnpackerOp::UnpacrNop(insn) => {
                 let unit = insn.which_unpacker() as usize;
                 if self.unpackers.units[unit].jobs.len() >= timing::UNPACKER_IN_FLIGHT {
-                    return Ok(Issue::NotBefore(NEVER));
+                    return Ok(Issue::not_before(NEVER));
                 }
                 let (work, gives) = self.nop(at, insn).map_err(|refusal| at.refused(refusal))?;
                 if gives.is_some() {
@@ -182,7 +182,7 @@ impl Coprocessor {
                 let from = at.now + timing::TENSIX_UNIT;
                 self.enqueue(unit, Job { at, origin: *self.origin(at), from, work, gives });
                 self.occupy(at.thread, from);
-                Ok(Issue::Passed)
+                Ok(Issue::PASSED)
             }
         }
     }
@@ -201,13 +201,13 @@ impl Coprocessor {
                 _ => return Err(at.undefined("forms that exclude each other")),
             }
             self.occupy(at.thread, at.now + timing::TENSIX_UNIT);
-            return Ok(Issue::Passed);
+            return Ok(Issue::PASSED);
         }
         if self.unpackers.next > at.now {
-            return Ok(Issue::NotBefore(self.unpackers.next));
+            return Ok(Issue::not_before(self.unpackers.next));
         }
         if self.unpackers.units[unit].jobs.len() >= timing::UNPACKER_IN_FLIGHT {
-            return Ok(Issue::NotBefore(NEVER));
+            return Ok(Issue::not_before(NEVER));
         }
         let state = &self.unpackers.units[unit];
         let around = At {
@@ -238,7 +238,7 @@ impl Coprocessor {
         self.threads[at.thread].ready = from;
         self.enqueue(unit, Job { at, origin: *self.origin(at), from, work: Work::Move(plan), gives });
         self.occupy(at.thread, from);
-        Ok(Issue::Passed)
+        Ok(Issue::PASSED)
     }
 
     /// The context counter behind `context`.
