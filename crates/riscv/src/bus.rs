@@ -235,8 +235,8 @@ pub trait Bus {
         Err(NotQuick::Ask)
     }
 
-    /// Whether [`Bus::quick_store`] of this value has the effect that [`Bus::store`] would have. It
-    /// may say that a store to shared memory is [`Effect::Visible`] that is [`Effect::Same`].
+    /// Whether [`Bus::quick_store`] tells the effect of this store as [`Bus::store`] would: of one
+    /// that is [`Effect::Same`] it may say that it is [`Effect::Visible`].
     #[inline(always)]
     fn knows_effect(&self, addr: u32, width: Width, value: u32) -> bool {
         let _ = (addr, width, value);

@@ -47,22 +47,30 @@ impl Core {
     /// Executes until `now >= limit` or one of the other exits. No access to the bus happens at or
     /// after `limit`.
     pub fn run<B: Bus>(&mut self, bus: &mut B, limit: Cycle) -> Exit<B::Fault> {
+        let mut fault = None;
+        self.run_apart(bus, limit, &mut fault).exit(fault)
+    }
+
+    /// [`Core::run`], with the fault of [`Stop::Fault`] apart: what is returned stays in registers,
+    /// and its reader waits for no store.
+    #[inline]
+    pub fn run_apart<B: Bus>(&mut self, bus: &mut B, limit: Cycle, fault: &mut Option<CoreFault<B::Fault>>) -> Stop {
         if self.parked().is_some() {
-            return Exit::Parked;
+            return Stop::Parked;
         }
         if self.pc & 3 != 0 {
             let (pc, target) = (self.pc, self.pc);
-            return Exit::Fault(CoreFault::MisalignedTarget { pc, target });
+            *fault = Some(CoreFault::MisalignedTarget { pc, target });
+            return Stop::Fault;
         }
         let mut pages = std::mem::take(&mut self.pages);
         if bus.take_code_changed() {
             pages.clear();
         }
-        let mut fault = None;
-        let stop = self.execute(bus, limit, &mut pages, &mut fault);
+        let stop = self.execute(bus, limit, &mut pages, fault);
         // What is there since they were taken holds nothing that had to be dropped.
         std::mem::forget(std::mem::replace(&mut self.pages, pages));
-        stop.exit(fault)
+        stop
     }
 
     /// The run loop, in one function although it is long: an arm for each instruction, most of one

@@ -40,6 +40,6 @@ pub use crate::csr::CsrFile;
 pub use crate::decode::{CODE_PAGE_BYTES, CodePage, Insn, encode};
 pub use crate::disasm::{disassemble, register_name};
 pub use crate::poll::{PollLoop, Watch, WatchList};
-pub use crate::rare::INSTRN_BUF_BASE;
+pub use crate::rare::{INSTRN_BUF_BASE, Stop};
 pub use crate::table::{Format, Op, OpInfo, TABLE};
 pub use tilework_abi::addr::Cycle;

@@ -1,5 +1,4 @@
-//! Instructions outside the run loop: general bus accesses, atomics, fences, CSRs,
-//! pushes and faults.
+//! Instructions outside the run loop: general bus accesses, atomics, CSRs, pushes and faults.
 //!
 //! As in `exec.rs`, an instruction is executed entirely or not at all.
 
@@ -18,12 +17,20 @@ pub(crate) struct Issue {
 
 /// An [`Exit`] without the fault, which is large and stored separately, since this is passed
 /// around often.
-#[derive(Copy, Clone)]
-pub(crate) enum Stop {
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// [`Exit::Limit`]
     Limit,
+    /// [`Exit::Sync`]
     Sync,
-    Blocked { addr: u32 },
+    /// [`Exit::Blocked`]
+    Blocked {
+        /// The address of the blocked access.
+        addr: u32,
+    },
+    /// [`Exit::Parked`]
     Parked,
+    /// [`Exit::Fault`]
     Fault,
 }
 
@@ -53,8 +60,8 @@ impl Stop {
         }
     }
 
-    /// Joins what [`Stop::of`] has split.
-    pub(crate) fn exit<F>(self, place: Option<CoreFault<F>>) -> Exit<F> {
+    /// The exit, with the fault that was stored separately.
+    pub fn exit<F>(self, place: Option<CoreFault<F>>) -> Exit<F> {
         match (self, place) {
             (Stop::Limit, _) | (Stop::Fault, None) => Exit::Limit,
             (Stop::Sync, _) => Exit::Sync,

@@ -246,11 +246,12 @@ impl Tile {
         self.shared.fabric.log.on = true;
         self.shared.fabric.log.stopped = false;
         let mut reached = until;
+        let mut fault = None;
         while let Some(turn) = self.turn()
             && turn.now < until
         {
             // A fault counts only when the tile reaches it without speculation.
-            if self.run_core(&turn, until, None).is_err() {
+            if self.run_core(&turn, until, None, &mut fault).is_err() {
                 self.shared.fabric.log.stopped = true;
             }
             if self.shared.fabric.log.stopped {

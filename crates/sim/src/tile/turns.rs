@@ -13,7 +13,7 @@ use crate::probe::What;
 use crate::tensix::Awaits;
 use crate::{Fault, NEVER};
 use tilework_abi::tensix::{INSTRN_BUF_BASE, Processor};
-use tilework_riscv::{Core, Cycle, Exit};
+use tilework_riscv::{Core, CoreFault, Cycle, Exit, Stop};
 
 /// Bits of a core's index behind its cycle. No run comes to 2^61 cycles.
 const INDEX_BITS: u32 = 3;
@@ -114,12 +114,13 @@ impl Tile {
             return Ok(true);
         }
         let mut order = self.order();
+        let mut fault = None;
         loop {
             let limit = out.horizon(until);
             let coprocessor = self.shared.tensix.next();
             let turn = order.turn(coprocessor);
             let goes_on = if turn.now < limit && turn.now <= coprocessor {
-                let goes_on = self.run_core(&turn, limit, Some(&mut *out))?;
+                let goes_on = self.run_core(&turn, limit, Some(&mut *out), &mut fault)?;
                 order.replace_first(place(self.slots[turn.core].core.now, turn.core));
                 goes_on
             } else if coprocessor < limit {
@@ -136,23 +137,32 @@ impl Tile {
     /// Runs a core until `limit` or until another must go first; without an outbox, until it would
     /// do something that others see. True when it stays running and has no side effect.
     ///
+    /// `fault`: a place for one, empty before and after; made for many turns.
+    ///
     /// Inlined, so that a turn of a few instructions enters one frame, that of [`interpret`]: 1 %
     /// of the instructions of an empty program.
     #[inline(always)]
-    pub(super) fn run_core(&mut self, turn: &Turn, limit: Cycle, out: Option<&mut Outbox>) -> Result<bool, Fault> {
+    pub(super) fn run_core(
+        &mut self,
+        turn: &Turn,
+        limit: Cycle,
+        out: Option<&mut Outbox>,
+        fault: &mut Option<CoreFault<Fault>>,
+    ) -> Result<bool, Fault> {
         let i = turn.core;
         let core = Processor::ALL[i];
-        let (slot, horizon) = (&mut self.slots[i].core, turn.horizon.min(limit));
+        let (slot, mut horizon) = (&mut self.slots[i].core, turn.horizon.min(limit));
         let (shared, ports) = (&mut self.shared, &mut self.ports);
-        let (exit, horizon) = match shared.fabric.probes() {
-            (false, false) => interpret::<false, false>(slot, core, shared, ports, horizon, out, limit),
-            (true, false) => interpret::<true, false>(slot, core, shared, ports, horizon, out, limit),
-            (_, true) => interpret::<true, true>(slot, core, shared, ports, horizon, out, limit),
+        let within = (&mut horizon, limit);
+        let stop = match shared.fabric.probes() {
+            (false, false) => interpret::<false, false>(slot, core, shared, ports, within, out, fault),
+            (true, false) => interpret::<true, false>(slot, core, shared, ports, within, out, fault),
+            (_, true) => interpret::<true, true>(slot, core, shared, ports, within, out, fault),
         };
-        if matches!(exit, Exit::Limit | Exit::Sync) && self.shared.fabric.wake == 0 && !self.has_side_effects() {
+        if matches!(stop, Stop::Limit | Stop::Sync) && self.shared.fabric.wake == 0 && !self.has_side_effects() {
             return Ok(true);
         }
-        self.end_turn(i, horizon, exit)?;
+        self.end_turn(i, horizon, stop.exit(fault.take()))?;
         Ok(false)
     }
 
@@ -191,7 +201,8 @@ impl Tile {
     }
 }
 
-/// Runs the interpreter's loop; returns why it ended, and the bus's horizon then.
+/// Runs the interpreter's loop within the bus's horizon, which becomes what it is then, and the
+/// limit; returns why it ended.
 ///
 /// A function of its own: inlined, the compiler would address the core relative to its tile and
 /// have fewer registers for what every instruction needs (4 % of the instructions of a busy loop).
@@ -203,12 +214,13 @@ fn interpret<const PROBED: bool, const COUNTED: bool>(
     who: Processor,
     shared: &mut Shared,
     ports: &mut [Port; 5],
-    horizon: Cycle,
+    (horizon, limit): (&mut Cycle, Cycle),
     out: Option<&mut Outbox>,
-    limit: Cycle,
-) -> (Exit<Fault>, Cycle) {
-    let mut bus =
-        TileBus::<PROBED, COUNTED> { shared, core: who, ports: Ports::of(ports, who), horizon, out, due: NEVER };
-    let exit = core.run(&mut bus, limit);
-    (exit, bus.horizon)
+    fault: &mut Option<CoreFault<Fault>>,
+) -> Stop {
+    let ports = Ports::of(ports, who);
+    let mut bus = TileBus::<PROBED, COUNTED> { shared, core: who, ports, horizon: *horizon, out, due: NEVER };
+    let stop = core.run_apart(&mut bus, limit, fault);
+    *horizon = bus.horizon;
+    stop
 }
