@@ -101,8 +101,8 @@ pub(super) struct Units {
     pub(super) packer: Cycle,
 }
 
-/// What became of the instruction at a wait gate: it passed, or does not before a cycle. One number,
-/// so that it and what may be returned in its place stay in registers.
+/// What became of the instruction at a wait gate: it passed, or does not before a cycle. One
+/// number, so that it and what may be returned in its place stay in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Issue(Cycle);
 

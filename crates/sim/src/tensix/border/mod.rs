@@ -21,7 +21,7 @@ use super::origin::{Issuer, Origin};
 use super::ttsync::Resource;
 use super::{GPRS, Tensix, coprocessor, reset, tdma};
 use crate::{Cycle, Fault, FaultClass, timing};
-use target::{Target, decode, is_order_only};
+use target::{Target, decode};
 use tilework_abi::tensix::insn::{self, Insn};
 use tilework_abi::tensix::{self as map, Processor};
 use tilework_riscv::{Access, Load, NotQuick, Refuse};
@@ -240,8 +240,7 @@ impl Tensix {
                 cop.units.sync = cop.units.sync.max(at + 1);
                 cop.notify_all(at);
             }
-            // Discarded; the store only orders earlier stores before a later load
-            // (ManualTTSync.md, PCBufs.md).
+            // Discarded: see [`Target::only_orders`].
             Target::PcBufT(_) | Target::CoprocessorDone(_) | Target::MopDone(_) => {}
         }
         Ok(())
@@ -279,7 +278,7 @@ impl Tensix {
         }
         let cop = &mut self.coprocessor;
         let word = |base| addr.wrapping_sub(base) / 4;
-        if is_order_only(addr) {
+        if target::in_pc_buf(thread, addr.wrapping_sub(map::PC_BUF_BASE)).is_some_and(Target::only_orders) {
             return true;
         }
         if let Some(place) = cop.mop[thread].get_mut(word(map::MOP_CFG_BASE) as usize) {

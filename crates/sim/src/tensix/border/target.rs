@@ -7,7 +7,7 @@ use super::super::{GPRS, sync::SEMAPHORES};
 use super::{MAP, fault};
 use crate::{Fault, FaultClass};
 use tilework_abi::address_map::Region;
-use tilework_abi::tensix::{PC_BUF_BASE, Processor, pc_buf};
+use tilework_abi::tensix::{Processor, pc_buf};
 use tilework_riscv::Refuse;
 
 /// Behind the last semaphore in a PC buffer.
@@ -125,8 +125,10 @@ pub(super) fn in_pc_buf(thread: usize, offset: u32) -> Option<Target> {
     }
 }
 
-/// Whether a store by a TRISC at `addr` only orders earlier stores before a later load
-/// (ManualTTSync.md, PCBufs.md).
-pub(super) const fn is_order_only(addr: u32) -> bool {
-    matches!(addr.wrapping_sub(PC_BUF_BASE), pc_buf::QUEUE | pc_buf::TENSIX_SYNC | pc_buf::MOP_SYNC)
+impl Target {
+    /// Whether a store there only orders earlier stores before a later load (ManualTTSync.md,
+    /// PCBufs.md).
+    pub(super) const fn only_orders(self) -> bool {
+        matches!(self, Self::PcBufT(_) | Self::CoprocessorDone(_) | Self::MopDone(_))
+    }
 }
