@@ -216,6 +216,12 @@ impl Chip {
         self.scheduler.has_shared_windows()
     }
 
+    /// The nodes that have work soon, in the scheduler's order, for tests.
+    #[cfg(test)]
+    pub(crate) fn listed(&self) -> Vec<usize> {
+        self.scheduler.listed()
+    }
+
     /// The board.
     pub fn board(&self) -> Board {
         self.config.board

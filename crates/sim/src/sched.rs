@@ -73,6 +73,8 @@ pub(crate) struct Scheduler<N> {
     routed: Cycle,
     /// The earliest fault so far. It counts when all others have come to its cycle.
     fault: Option<Faulted>,
+    /// The nodes of the last window have run from the end of the list to its start.
+    backwards: bool,
     /// The packets that the network has taken but that leave after all that has happened, with
     /// their cycles.
     ahead: VecDeque<(Cycle, NocStats)>,
@@ -149,6 +151,7 @@ impl<N: Worked> Scheduler<N> {
             active: ActiveNodes::new(nodes),
             distances,
             rested: 0,
+            backwards: false,
             crew: (threads > 1).then(|| Crew::new(threads, nodes)),
             work: Duration::ZERO,
             unmeasured: 0,
@@ -172,6 +175,7 @@ impl<N: Worked> Scheduler<N> {
             active: self.active.clone(),
             distances: self.distances.clone(),
             rested: self.rested,
+            backwards: self.backwards,
             crew: self.crew.as_ref().map(Crew::twin),
             work: self.work,
             unmeasured: self.unmeasured,
@@ -204,6 +208,13 @@ impl<N: Worked> Scheduler<N> {
     #[cfg(test)]
     pub(crate) fn has_shared_windows(&self) -> bool {
         self.crew.as_ref().is_some_and(Crew::has_started)
+    }
+
+    /// The nodes that have work soon, as they are listed, for tests: which of two comes first may
+    /// decide how time is divided into windows.
+    #[cfg(test)]
+    pub(crate) fn listed(&self) -> Vec<usize> {
+        self.active.list().iter().map(|active| active.node).collect()
     }
 
     /// Asks a node that was changed from outside for its next cycle.
@@ -392,20 +403,22 @@ impl<N: Worked> Scheduler<N> {
 
     /// Runs the busy nodes, one after the other; returns the first cycle at which one can send.
     fn run_in_turn(&mut self, nodes: &mut [N], window: Window) -> Cycle {
-        let (mut position, mut first) = (0, NEVER);
         // Who runs first does not matter: what leaves is put in order by `route`, and is not early
-        // enough to limit another node.
-        while let Some(&Active { node: i, mut outlook }) = self.active.list().get(position) {
-            let end = window.end_of(i, &nodes[i]);
+        // enough to limit another node. To and fro, windows begin with the nodes that the host's
+        // cache still holds; always the same way, those would be replaced before their turn comes.
+        self.backwards = !self.backwards;
+        let count = self.active.list().len();
+        for i in 0..count {
+            let position = if self.backwards { count - 1 - i } else { i };
+            let Active { node: number, outlook } = self.active.list()[position];
+            let end = window.end_of(number, &nodes[number]);
             if outlook.next < end {
-                outlook = self.run_node(nodes, i, end, &window);
-            }
-            if self.active.update(position, outlook) {
-                first = first.min(outlook.sends);
-                position += 1;
+                let outlook = self.run_node(nodes, number, end, &window);
+                self.active.set(number, outlook);
             }
         }
-        first.min(self.active.later_sends())
+        // The list's order, on which windows may depend, does not depend on that of the runs.
+        self.active.tidy()
     }
 
     /// As [`Scheduler::run_in_turn`], on several threads if the last windows say that it pays.
