@@ -112,7 +112,9 @@ fn add_to<H: Held, const MULTIPLIES: bool>(of: Elements<'_>, high: &mut [Row16],
                 if !of.taken.add {
                     *low = [0; COLUMNS];
                 }
-                add_wide(&group.ints, &exps, &largest, high, low);
+                if !add_exactly(&group.ints, &exps, &largest, high, low) {
+                    add_wide(&group.ints, &exps, &largest, high, low);
+                }
             }
             low => {
                 let old = if of.taken.add { bits_of_row::<H>(high, low.as_deref()) } else { [0; COLUMNS] };
@@ -135,11 +137,44 @@ fn add_narrow(ints: &Ints, exps: &Ints, largest: &Ints, high: &mut Row16) {
     }
 }
 
+/// A group's sum in f32, in which it is exact.
+#[inline(always)]
+fn single(int: i32, exp: i32) -> f32 {
+    int as f32 * f32::from_bits((exp - POINT).max(0).cast_unsigned() << 23)
+}
+
+/// Adds a group's sums to a row of FP32 of which nothing has to be rounded, as where fidelity
+/// phases add up to a product: then f32 has the result, whichever way it rounds. `false`: it is
+/// left as it is, because something may have to be.
+#[inline(always)]
+fn add_exactly(ints: &Ints, exps: &Ints, largest: &Ints, high: &mut Row16, low: &mut Row16) -> bool {
+    let (mut sums, mut rounds) = ([0; COLUMNS], false);
+    for j in 0..COLUMNS {
+        let sum = single(ints[j], exps[j]);
+        let old = f32::from_bits(Fp32::bits(high[j], low[j]));
+        let both = sum + old;
+        // What f32 rounds off the sum (Knuth's TwoSum).
+        let from_sum = both - old;
+        let off = (sum - from_sum) + (old - (both - from_sum));
+        // What lies behind the last place of the largest exponent is rounded before.
+        let sum_fits = (ints[j] == 0) | (exps[j] - POINT >= largest[j] - Fp32::PLACES);
+        let old_fits = (old == 0.0) | (i32::from(high[j] & 0xFF) == largest[j]);
+        rounds |= (off != 0.0) | !sum_fits | !old_fits;
+        sums[j] = both.to_bits();
+    }
+    if !rounds {
+        for j in 0..COLUMNS {
+            (high[j], low[j]) = (Fp32::high(sums[j]), sums[j] as u16);
+        }
+    }
+    !rounds
+}
+
 /// Adds a group's sums to a row of FP32, as `wide.rs` does.
 #[inline(always)]
 fn add_wide(ints: &Ints, exps: &Ints, largest: &Ints, high: &mut Row16, low: &mut Row16) {
     for j in 0..COLUMNS {
-        let sum = f64::from(ints[j] as f32 * f32::from_bits((exps[j] - POINT).max(0).cast_unsigned() << 23));
+        let sum = f64::from(single(ints[j], exps[j]));
         let old = f32::from_bits(Fp32::bits(high[j], low[j]));
         let bits = sum_of(largest[j], old, [sum]);
         (high[j], low[j]) = (Fp32::high(bits), bits as u16);

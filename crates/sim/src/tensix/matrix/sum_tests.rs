@@ -244,23 +244,55 @@ proptest! {
         a in any_operand(),
         b in any_operand(),
         old in any_old(),
+        further in prop_oneof![Just(0), Just(1), any::<u16>(), any::<u16>().prop_map(|x| x << 12)],
         phase in 0u32..4,
     ) {
-        let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127)).collect();
-        let product = number(a).zip(number(b)).map(|((a, a_exp), (b, b_exp))| {
-            let (a, b) = (part(a, phase & 1 == 0, 5, 5), if phase & 2 == 0 { part(b, true, 7, 7) } else { part(b, false, 4, 7) << 3 });
-            Exact(a * b, a_exp + b_exp - 254 - phase_exponent(phase))
-        });
-        let terms = group(&terms.iter().map(|&(m, e)| (m, e - phase_exponent(phase))).collect::<Vec<_>>());
-        let old = u32::from(old) << 16;
-        for (acc, places, bits) in [(Acc::Bf16, 10, 8), (Acc::Fp32, 23, 24)] {
-            let result = |what, b: u16, old: Option<u32>| elements(what, (a, b), phase, acc, old);
-            prop_assert_eq!(result(Element::Add, b, Some(old)), total(&[terms], old, places, bits));
-            prop_assert_eq!(result(Element::Subtract, b ^ 0x8000, Some(old)), total(&[terms], old, places, bits));
-            prop_assert_eq!(result(Element::Add, b, None), total(&[terms], 0, places, bits));
-            prop_assert_eq!(result(Element::Multiply, b, Some(old)), total(&[product], old, places, bits));
+        let (old, further) = (u32::from(old) << 16, further.into());
+        for (result, want) in sums((a, b), (old, further), phase) {
+            prop_assert_eq!(result, want);
         }
     }
+}
+
+/// A group whose last bits lie behind the last place of what Dst holds is rounded there, also where
+/// the sum is a little below a power of two, so that FP32 has a place more for it.
+#[test]
+fn groups_are_rounded_before_they_are_added() {
+    const ONE: u16 = 0x3F80;
+    for (exponent, mantissa) in (8..32).flat_map(|exponent| [0, 1, 0x2A, 0x55, 0x7F].map(|m| (exponent, m))) {
+        let tiny = ONE - (exponent << 7) + mantissa;
+        for a in [ONE, ONE | 0x58].map(|a| a | 0x8000) {
+            for (old, further) in [(ONE, 0), (ONE, 1), (2 * ONE, 0), (ONE - 1, 0xFFFF)] {
+                for phase in 0..4 {
+                    for (result, want) in sums((a, tiny), (u32::from(old) << 16, further), phase) {
+                        assert_eq!(result, want, "{a:#x}, {tiny:#x} and {old:#x} {further:#x}, phase {phase}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What element-wise instructions make of two numbers and what Dst holds, which has `further` bits
+/// in FP32, and what the description says.
+fn sums((a, b): (u16, u16), (old, further): (u32, u32), phase: u32) -> Vec<(u32, u32)> {
+    let less = phase_exponent(phase);
+    let terms: Vec<_> = [number(a), number(b)].into_iter().flatten().map(|(m, e)| (m, e - 127 - less)).collect();
+    let sum = group(&terms);
+    let product = number(a).zip(number(b)).map(|((a, a_exp), (b, b_exp))| {
+        let b = if phase & 2 == 0 { part(b, true, 7, 7) } else { part(b, false, 4, 7) << 3 };
+        Exact(part(a, phase & 1 == 0, 5, 5) * b, a_exp + b_exp - 254 - less)
+    });
+    let of = |(acc, old, places, bits)| {
+        let result = |what, b: u16, old: Option<u32>| elements(what, (a, b), phase, acc, old);
+        [
+            (result(Element::Add, b, Some(old)), total(&[sum], old, places, bits)),
+            (result(Element::Subtract, b ^ 0x8000, Some(old)), total(&[sum], old, places, bits)),
+            (result(Element::Add, b, None), total(&[sum], 0, places, bits)),
+            (result(Element::Multiply, b, Some(old)), total(&[product], old, places, bits)),
+        ]
+    };
+    [(Acc::Bf16, old, 10, 8), (Acc::Fp32, old | further, 23, 24)].into_iter().flat_map(of).collect()
 }
 
 /// What an element-wise instruction makes of two numbers and what Dst holds, or else of them alone.
