@@ -29,6 +29,29 @@ use tilework_abi::{stream, tensix as map};
 /// Any address among the semaphores that cores see.
 pub(super) const SEMAPHORE_ADDR: u32 = map::PC_BUF_BASE + map::pc_buf::SEMAPHORE;
 
+/// What executes each opcode. It is asked for each instruction at a wait gate, and the rows
+/// themselves would be as many lines of the host's cache as there are instructions.
+static UNITS: [Option<Unit>; 1 << u8::BITS] = {
+    let mut units = [None; 1 << u8::BITS];
+    let mut unit = 0;
+    while unit < Unit::ALL.len() {
+        let rows = Unit::ALL[unit].rows();
+        let mut i = 0;
+        while i < rows.len() {
+            units[rows[i].opcode as usize] = Some(Unit::ALL[unit]);
+            i += 1;
+        }
+        unit += 1;
+    }
+    units
+};
+
+/// What executes an instruction word; `None`: its opcode, the highest byte, does not exist.
+#[inline]
+fn unit_of(word: u32) -> Option<Unit> {
+    UNITS[usize::from(word.to_be_bytes()[0])]
+}
+
 impl Coprocessor {
     /// Lets the instruction at the wait gate pass, if its unit takes it now.
     pub(super) fn issue(&mut self, at: Attempt, outside: &mut impl Outside) -> Result<Issue, Hold> {
@@ -40,7 +63,7 @@ impl Coprocessor {
         // Each unit decodes for itself: an `Insn` would be put together here only to be taken apart
         // again, and this is done for every instruction.
         let word = at.word;
-        let Some(unit) = insn::unit_of(word) else { return Err(at.no_instruction()) };
+        let Some(unit) = unit_of(word) else { return Err(at.no_instruction()) };
         match unit {
             Unit::Misc => insn::MiscOp::decode(word).map(|insn| Ok(self.issue_misc(at, insn))),
             Unit::Wait => insn::WaitOp::decode(word).map(|insn| self.issue_wait(at, insn)),
