@@ -37,6 +37,7 @@ mod show;
 mod src;
 mod status;
 mod step_queue;
+mod steps;
 mod supply;
 mod sync;
 mod tdma;
