@@ -2,6 +2,7 @@
 //! has changed: while a core pushes faster than its thread takes, that is in most cycles.
 
 use super::border::thread_of;
+use super::frontend::FrontEnd;
 use crate::Cycle;
 use tilework_abi::tensix::{self as map, Processor};
 
@@ -39,28 +40,48 @@ impl Awaits {
         thread_of(core).map_or(Self::ANYTHING, |thread| Self(of_thread << (OF_THREAD * thread as u32)))
     }
 
-    /// Conditions of `thread` in front end `front`; `drained` says whether nothing is in flight.
-    /// Those that nobody waits for are not looked at.
+    /// Those of `thread`.
     #[inline(always)]
-    pub(super) fn seen(self, thread: usize, front: &super::frontend::FrontEnd, drained: impl FnOnce() -> bool) -> Self {
-        let shift = OF_THREAD * thread as u32;
-        let wanted = (self.0 >> shift) & ((1 << OF_THREAD) - 1);
-        if wanted == 0 {
-            return Self::NOTHING;
-        }
-        let seen = match wanted {
+    pub(super) fn of_thread(self, thread: usize) -> OfThread {
+        OfThread((self.0 >> (OF_THREAD * thread as u32)) & ((1 << OF_THREAD) - 1))
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+    pub(crate) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+    pub(super) fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Conditions of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct OfThread(u16);
+
+impl OfThread {
+    /// Nobody waits for it.
+    pub(super) const NOTHING: Self = Self(0);
+
+    /// Those of them that there are in front end `front`; `drained` says whether nothing is in
+    /// flight. Others are not looked at.
+    #[inline(always)]
+    pub(super) fn seen(self, front: &FrontEnd, drained: impl FnOnce() -> bool) -> Self {
+        Self(match self.0 {
+            0 => 0,
             // What a core waits for that pushes faster than its thread takes.
             ROOM => u16::from(front.has_room()) * ROOM,
             // And one that reads what its thread has done.
             DRAINED => u16::from(drained()) * DRAINED,
-            _ => Self::seen_of(wanted, front, drained),
-        };
-        Self(seen << shift)
+            wanted => Self::seen_of(wanted, front, drained),
+        })
     }
 
     /// Those of `wanted` that front end `front` has.
     #[cold]
-    fn seen_of(wanted: u16, front: &super::frontend::FrontEnd, drained: impl FnOnce() -> bool) -> u16 {
+    fn seen_of(wanted: u16, front: &FrontEnd, drained: impl FnOnce() -> bool) -> u16 {
         let mut seen = 0;
         if wanted & ROOM != 0 && front.has_room() {
             seen |= ROOM;
@@ -77,18 +98,9 @@ impl Awaits {
         seen
     }
 
-    pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-    pub(crate) fn meets(self, other: Self) -> bool {
-        self.0 & other.0 != 0
-    }
-    pub(super) fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-    /// What is in one of them only.
-    pub(super) fn difference(self, other: Self) -> Self {
-        Self(self.0 ^ other.0)
+    /// What is in one of them only, as conditions of `thread`.
+    pub(super) fn difference(self, other: Self, thread: usize) -> Awaits {
+        Awaits((self.0 ^ other.0) << (OF_THREAD * thread as u32))
     }
 }
 

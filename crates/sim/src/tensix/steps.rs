@@ -9,7 +9,7 @@
 //! it (the documents do not say).
 
 use super::attempt::{Attempt, of_thread};
-use super::awaits::Awaits;
+use super::awaits::OfThread;
 use super::border::{Hold, Outside};
 use super::coprocessor::Coprocessor;
 use super::matrix;
@@ -121,8 +121,8 @@ impl Coprocessor {
     /// One cycle of a thread; returns when to look again.
     #[inline(always)]
     fn step_thread(&mut self, thread: usize, now: Cycle, outside: &mut impl Outside) -> Result<Cycle, Hold> {
-        let is_awaited = !self.awaited.is_empty();
-        let before = if is_awaited { self.observe(thread) } else { Awaits::NOTHING };
+        let awaited = self.awaited.of_thread(thread);
+        let before = self.observe(thread, awaited);
         let (passed, later) = self.gate(thread, now, outside)?;
         let t = &mut self.threads[thread];
         let advanced = t.front.advance(now, &self.mop[thread]).map_err(|fault| of_thread(fault, thread, now))?;
@@ -139,14 +139,11 @@ impl Coprocessor {
             true => now + 1,
             false => later.min(t.front.next_arrival(now).unwrap_or(NEVER)),
         };
-        if is_awaited {
-            let gained = self.observe(thread).difference(before);
-            if self.awaited.meets(gained) {
-                self.gains(thread, now, before, outside);
-            }
-            if passed && self.threads[thread].tracking.take_waiting() {
-                self.unblock(now + 1);
-            }
+        if awaited != OfThread::NOTHING && self.observe(thread, awaited) != before {
+            self.gains(thread, now, (awaited, before), outside);
+        }
+        if passed && !self.awaited.is_empty() && self.threads[thread].tracking.take_waiting() {
+            self.unblock(now + 1);
         }
         Ok(next)
     }
@@ -154,15 +151,15 @@ impl Coprocessor {
     /// In the step of cycle `now` thread `thread` has come to have something for which a core
     /// waits, and which it did not have `before`.
     #[inline(never)]
-    fn gains(&mut self, thread: usize, now: Cycle, before: Awaits, outside: &impl Outside) {
+    fn gains(&mut self, thread: usize, now: Cycle, (awaited, before): (OfThread, OfThread), outside: &impl Outside) {
         self.make_pushes(thread, now, outside);
-        self.unblock_for(self.observe(thread).difference(before), now + 1);
+        self.unblock_for(self.observe(thread, awaited).difference(before, thread), now + 1);
     }
 
     /// What blocked cores wait for and thread `thread` now has.
     #[inline(always)]
-    fn observe(&self, thread: usize) -> Awaits {
-        self.awaited.seen(thread, &self.threads[thread].front, || self.is_drained(thread))
+    fn observe(&self, thread: usize, awaited: OfThread) -> OfThread {
+        awaited.seen(&self.threads[thread].front, || self.is_drained(thread))
     }
 
     /// Looks at the latched wait of thread `thread`; returns when to look again if nothing moves.
