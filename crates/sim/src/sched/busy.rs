@@ -1,7 +1,6 @@
 //! The busy nodes of a window: they run one after the other, or on several threads.
 
 use super::{Scheduler, Window};
-use crate::Cycle;
 use crate::active::{Active, FEW};
 use crate::crew::{Crew, Span, Worked};
 use std::time::{Duration, Instant};
@@ -15,8 +14,9 @@ pub(super) const LEAST_WORK: Duration = Duration::from_micros(6);
 const MEASURE: u32 = 4;
 
 impl<N: Worked> Scheduler<N> {
-    /// Runs the busy nodes, one after the other; returns the first cycle at which one can send.
-    pub(super) fn run_in_turn(&mut self, nodes: &mut [N], window: Window) -> Cycle {
+    /// Runs the busy nodes, one after the other. The list of nodes keeps its order, whichever theirs
+    /// was: windows may depend on it.
+    pub(super) fn run_in_turn(&mut self, nodes: &mut [N], window: Window) {
         // Who runs first does not matter: what leaves is put in order by `route`, and is not early
         // enough to limit another node. To and fro, windows begin with the nodes that the host's
         // cache still holds; always the same way, those would be replaced before their turn comes.
@@ -31,13 +31,11 @@ impl<N: Worked> Scheduler<N> {
                 self.active.set(number, outlook);
             }
         }
-        // The list's order, on which windows may depend, does not depend on that of the runs.
-        self.active.tidy()
     }
 
     /// As [`Scheduler::run_in_turn`], on several threads if the last windows say that it pays.
     #[inline(never)]
-    pub(super) fn run_many(&mut self, nodes: &mut [N], window: Window) -> Cycle {
+    pub(super) fn run_many(&mut self, nodes: &mut [N], window: Window) {
         // At once, and not when it first pays: when that is depends on the machine.
         if let Some(crew) = self.crew.as_mut().filter(|crew| !crew.has_started()) {
             crew.start();
@@ -46,11 +44,11 @@ impl<N: Worked> Scheduler<N> {
         if busy < LEAST_BUSY {
             return self.run_in_turn(nodes, window);
         }
-        let (spent, sends) = match self.crew.take() {
+        let spent = match self.crew.take() {
             Some(mut crew) if self.work * busy as u32 >= self.least_work => {
                 let spent = self.run_together(&mut crew, nodes, window);
                 self.crew = Some(crew);
-                (spent, self.active.tidy())
+                spent
             }
             crew => {
                 self.crew = crew;
@@ -59,12 +57,11 @@ impl<N: Worked> Scheduler<N> {
                     return self.run_in_turn(nodes, window);
                 }
                 let started = Instant::now();
-                let sends = self.run_in_turn(nodes, window);
-                (started.elapsed(), sends)
+                self.run_in_turn(nodes, window);
+                started.elapsed()
             }
         };
         self.work = (3 * self.work + spent / busy as u32) / 4;
-        sends
     }
 
     /// Runs the busy nodes on the threads of the crew.

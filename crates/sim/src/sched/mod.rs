@@ -335,10 +335,11 @@ impl<N: Worked> Scheduler<N> {
     /// Runs the nodes over one window and routes what leaves in it.
     #[inline(never)]
     fn run_window(&mut self, nodes: &mut [N], window: Window) {
-        let sends = match self.crew {
+        match self.crew {
             Some(_) if self.active.list().len() >= LEAST_BUSY => self.run_many(nodes, window),
             _ => self.run_in_turn(nodes, window),
-        };
+        }
+        let sends = self.active.tidy();
         self.now = self.now.max(window.end.min(window.stop));
         self.route(nodes, sends.min(window.last));
         self.end_window(&window);
