@@ -29,8 +29,9 @@ use tilework_abi::{stream, tensix as map};
 /// Any address among the semaphores that cores see.
 pub(super) const SEMAPHORE_ADDR: u32 = map::PC_BUF_BASE + map::pc_buf::SEMAPHORE;
 
-/// What executes each opcode. It is asked for each instruction at a wait gate, and the rows
-/// themselves would be as many lines of the host's cache as there are instructions.
+/// What executes each opcode, as the rows say. It is asked for each push and for each instruction
+/// at a wait gate; the rows themselves would be as many lines of the host's cache as there are
+/// instructions.
 static UNITS: [Option<Unit>; 1 << u8::BITS] = {
     let mut units = [None; 1 << u8::BITS];
     let mut unit = 0;
@@ -46,9 +47,10 @@ static UNITS: [Option<Unit>; 1 << u8::BITS] = {
     units
 };
 
-/// What executes an instruction word; `None`: its opcode, the highest byte, does not exist.
+/// [`insn::unit_of`]: what executes an instruction word; `None`: its opcode, the highest byte, does
+/// not exist.
 #[inline]
-fn unit_of(word: u32) -> Option<Unit> {
+pub(super) fn unit_of(word: u32) -> Option<Unit> {
     UNITS[usize::from(word.to_be_bytes()[0])]
 }
 
@@ -440,5 +442,17 @@ impl Coprocessor {
             self.notify_others(at.thread, at.now);
         }
         self.passed(at, timing::TENSIX_UNIT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_opcode_has_the_unit_of_its_row() {
+        for word in (0..=u8::MAX).map(|opcode| u32::from_be_bytes([opcode, 1, 2, 3])) {
+            assert_eq!(unit_of(word), insn::unit_of(word), "{word:#x}");
+        }
     }
 }

@@ -12,6 +12,7 @@ use super::attempt::{Attempt, of_thread};
 use super::awaits::OfThread;
 use super::border::{Hold, Outside};
 use super::coprocessor::Coprocessor;
+use super::issue::unit_of;
 use super::matrix;
 use super::origin::Origin;
 use super::step_queue::{self, Agent};
@@ -78,7 +79,7 @@ impl Coprocessor {
     /// do it themselves, when they start.
     #[inline]
     fn tell_work(&self, at: Attempt, outside: &mut impl Outside) {
-        let (unit, until) = match insn::unit_of(at.word) {
+        let (unit, until) = match unit_of(at.word) {
             Some(insn::Unit::Matrix) => (Unit::Matrix, self.units.matrix),
             Some(insn::Unit::Vector) => (Unit::Vector, self.units.vector),
             Some(insn::Unit::Packer) => (Unit::Packer, self.units.packer),

@@ -17,6 +17,7 @@ pub(super) use target::Client;
 
 use super::config::Refusal;
 use super::frontend::FrontEnd;
+use super::issue::unit_of;
 use super::origin::{Issuer, Origin};
 use super::ttsync::Resource;
 use super::{GPRS, Tensix, coprocessor, reset, tdma};
@@ -395,7 +396,7 @@ fn instruction(by: Issuer, thread: usize, word: u32, at: Cycle) -> Result<Insn, 
 /// Pushes a word that is an instruction for the FIFO, if that has room.
 #[inline]
 pub(super) fn push_to_fifo(front: &mut FrontEnd, by: Issuer, word: u32, at: Cycle) -> Result<(), NotQuick> {
-    if insn::Resourcedecl::is(word) || insn::unit_of(word).is_none() {
+    if insn::Resourcedecl::is(word) || unit_of(word).is_none() {
         return Err(NotQuick::Ask);
     }
     if front.push(word, by, at) { Ok(()) } else { Err(NotQuick::Full) }
