@@ -9,8 +9,8 @@
 #![expect(clippy::needless_range_loop)]
 
 use super::factors::{
-    Factors, Multipliers, NEAREST, QUAD, Sums, are_tame, distances, is_outside, mul_add, operands_of_round, quarters,
-    sums,
+    Factors, Multipliers, NEAREST, QUAD, Sums, add_nothing, are_tame, distances, is_outside, mul_add,
+    operands_of_round, quarters, sums,
 };
 use super::sum::{BIAS, POINT};
 use crate::tensix::dst::{COLUMNS, Row16, each};
@@ -52,6 +52,9 @@ pub(super) fn multiply<const FMA: bool, const FIT: bool>(
     less: i32,
     dst: &mut [Row16],
 ) -> bool {
+    if add_nothing(a, b, nearest(less), dst, dst) {
+        return true;
+    }
     let mut places = NO_PLACES;
     let fit = find_places::<FIT>((a, b), less, dst, &mut places);
     if !are_tame(a, b) || !fit {
@@ -70,6 +73,12 @@ pub(super) fn multiply<const FMA: bool, const FIT: bool>(
     true
 }
 
+/// From how far an exponent lies behind to the exponent.
+#[inline(always)]
+pub(super) fn nearest(less: i32) -> u8 {
+    (NEAREST + BIAS - less) as u8
+}
+
 /// Those of eight rows, before they are found.
 pub(super) const NO_PLACES: [Places; 2] = [Places { quarters: [[0; QUAD]; 2], largest: [0; QUAD] }; 2];
 
@@ -83,8 +92,7 @@ pub(super) fn find_places<const FIT: bool>(
     places: &mut [Places; 2],
 ) -> bool {
     let mut outside = [0; QUAD];
-    // From how far an exponent lies behind to the exponent.
-    let nearest = (NEAREST + BIAS - less) as u8;
+    let nearest = nearest(less);
     for (quad, (dst, places)) in dst.as_chunks::<4>().0.iter().zip(places).enumerate() {
         let (a, b) = operands_of_round::<FIT>((a, b));
         let (first, second) = (distances::<0>(a, b, quad), distances::<1>(a, b, quad));

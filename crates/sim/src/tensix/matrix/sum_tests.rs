@@ -207,10 +207,13 @@ fn any_number(middle: u16, spread: u16) -> impl Strategy<Value = u16> {
     ]
 }
 
+/// A row; of some, certain fidelity phases take no bits that are set.
 fn any_row() -> impl Strategy<Value = [u16; 16]> {
     let middle = prop_oneof![4 => Just(0x3F80u16), 1 => 0x1000u16..0x3F80];
     let spread = prop_oneof![1u16..4, 4u16..40, Just(200)];
-    (middle, spread).prop_flat_map(|(middle, spread)| prop::array::uniform16(any_number(middle, spread)))
+    let set = prop_oneof![4 => Just(0xFFFF), 1 => Just(0xFFFE), 1 => Just(0xFFF8), 1 => Just(0xFF80)];
+    let row = |(middle, spread)| prop::array::uniform16(any_number(middle, spread));
+    ((middle, spread).prop_flat_map(row), set).prop_map(|(row, set): (_, u16)| row.map(|x: u16| x & set))
 }
 
 fn any_operand() -> impl Strategy<Value = u16> {
@@ -268,6 +271,29 @@ fn groups_are_rounded_before_they_are_added() {
                         assert_eq!(result, want, "{a:#x}, {tiny:#x} and {old:#x} {further:#x}, phase {phase}");
                     }
                 }
+            }
+        }
+    }
+}
+
+/// In fidelity phases in which no bits of 1.0 and the like are set, products are zero. What Dst
+/// holds is rounded to their exponents nevertheless, and what is no number there becomes one.
+#[test]
+fn products_of_zeros_count_with_their_exponents() {
+    const ONE: u16 = 0x3F80;
+    let olds = [0u32, 1 << 31, 1, 0x8040_0000, 0x7F80_0000, 0xFF80_0000, 0x7FC0_0001, 0x7F80_0001, 0x0080_0000];
+    let near = (0x38..0x48).flat_map(|exp| [0, 1, 0x7F_FFFF, 0x40_0000].map(|mantissa| exp << 24 | mantissa));
+    for old in olds.into_iter().chain(near) {
+        for (a, b) in
+            [(ONE, ONE), (ONE, ONE + 1), (ONE + 1, ONE), (ONE + (20 << 7), ONE), (ONE + (90 << 7), ONE), (0, ONE)]
+        {
+            // Some operands are zero.
+            let [a, b] = [a, b].map(|x| std::array::from_fn(|i| if i % 3 == 0 { x } else { 0 }));
+            for (phase, wide) in (0..4).flat_map(|phase| [(phase, false), (phase, true)]) {
+                let old = if wide { old } else { old & 0xFFFF_0000 };
+                let want = product(&a, &b, phase, old, if wide { (23, 24) } else { (10, 8) });
+                let results = computed(&a, &b, phase, old, wide);
+                assert_eq!(results, vec![want; results.len()], "{a:x?}, {b:x?} and {old:#x}, phase {phase}");
             }
         }
     }

@@ -3,9 +3,9 @@
 //! As in `narrow.rs`: the groups and what Dst holds are added to `1.5 * 2^52` of the last place of
 //! the sum, which rounds each of them.
 
-use super::factors::{Factors, Multipliers, are_tame, operands_of_round, sums};
+use super::factors::{Factors, Multipliers, add_nothing, are_tame, operands_of_round, sums};
 use super::held::{Fp32, Held};
-use super::narrow::{NO_PLACES, find_places};
+use super::narrow::{NO_PLACES, find_places, nearest};
 use super::sum::{BIAS, POINT};
 use crate::tensix::dst::{COLUMNS, Row16};
 use multiversion::multiversion;
@@ -34,6 +34,9 @@ pub(super) fn multiply<const FMA: bool, const FIT: bool>(
     high: &mut [Row16],
     low: &mut [Row16],
 ) -> bool {
+    if add_nothing(a, b, nearest(less), high, low) {
+        return true;
+    }
     let mut places = NO_PLACES;
     let fit = find_places::<FIT>((a, b), less, high, &mut places);
     if !are_tame(a, b) || !fit {
