@@ -139,12 +139,6 @@ impl Config {
         self.read(thread, cfg::CFG_STATE_ID_STATEID) as usize
     }
 
-    /// The words of the bank that `thread` uses.
-    #[inline]
-    pub(super) fn bank(&self, thread: usize) -> &[u32; BANK as usize] {
-        &self.banks[self.bank_of(thread)]
-    }
-
     /// A field, as instructions of `thread` see it. Inlined, because nearly always the compiler
     /// knows the field.
     #[inline(always)]

@@ -29,7 +29,7 @@ use super::src::{ROWS, Src};
 use crate::probe::{Spans, Unit, What};
 use crate::{Cycle, FaultClass, NEVER, timing};
 use moves::Registers;
-use plan::{At, Context, Plan};
+use plan::{At, Context, Plan, Setups};
 use std::collections::VecDeque;
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{Insn, UnpackerOp, Unpacr, UnpacrNop};
@@ -93,6 +93,7 @@ pub(super) struct Unpackers {
     units: [Unpacker; UNPACKERS],
     /// The next `UNPACR` can start then.
     next: Cycle,
+    setups: Setups,
 }
 
 /// How many words of L1 a cycle unpackers 0 and 1 get, if both want some: the table in
@@ -219,7 +220,8 @@ impl Coprocessor {
             src_row: state.src_rows[at.thread],
         };
         let context = Context::of(insn, &around).map_err(refused)?;
-        let plan = Plan::new(insn, context, &around).map_err(refused)?;
+        let setup = self.unpackers.setups.get(&self.config, (at.thread, unit), context).map_err(refused)?;
+        let plan = Plan::new(insn, context, setup, &around).map_err(refused)?;
         if insn.multi_context_mode() && insn.use_context_counter() {
             self.count_context(at.thread, unit, context.index);
         }

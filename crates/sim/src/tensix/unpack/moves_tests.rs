@@ -6,7 +6,7 @@ use super::super::counters::Adcs;
 use super::super::dst::{Dst, RowMap};
 use super::super::src::{A, B, Row, Sources};
 use super::format::Format;
-use super::plan::{At, Context, Plan};
+use super::plan::{At, Context, Plan, Setups};
 use super::{Registers, cfg, moves, rows};
 use crate::tensix::config::Refusal;
 use crate::tensix::coverage::Executed;
@@ -26,6 +26,8 @@ struct Rig {
     dst: Dst,
     src_row: u32,
     unit: usize,
+    /// Kept from instruction to instruction, whatever is set in between.
+    setups: Setups,
     /// For `cargo xtask coverage`.
     executed: Executed,
 }
@@ -40,6 +42,7 @@ impl Rig {
             dst: Dst::default(),
             src_row: 0,
             unit,
+            setups: Setups::default(),
             executed: Executed::default(),
         };
         rig.describe(from, true, [256, 1, 4]);
@@ -84,11 +87,12 @@ impl Rig {
         }
     }
 
-    fn plan(&self, insn: u32) -> Result<Plan, Refusal> {
+    fn plan(&mut self, insn: u32) -> Result<Plan, Refusal> {
         let insn = Unpacr::decode(insn | (self.unit as u32) << 23).unwrap();
-        let Self { config, adcs, l1, src_row, .. } = self;
+        let Self { config, adcs, l1, src_row, unit, setups, .. } = self;
         let at = At { config, adcs, l1, thread: 0, counter: 0, src_row: *src_row };
-        Plan::new(insn, Context::of(insn, &at)?, &at)
+        let context = Context::of(insn, &at)?;
+        Plan::new(insn, context, setups.get(config, (0, *unit), context)?, &at)
     }
 
     fn run(&mut self, insn: u32) -> Result<(), Refusal> {

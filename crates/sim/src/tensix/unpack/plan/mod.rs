@@ -5,15 +5,16 @@
 //! Addresses within L1 are kept in bits, and those of exponents in sixteenths of a byte, because a
 //! datum has as little as two bits and its share of an exponent is half a bit.
 
-mod reader;
+mod input;
+mod setup;
 
 use super::super::config::{Config, Refusal};
 use super::super::counters::Adcs;
 use super::super::dst::RowMap;
-use super::fields::{TO_DST, UNSIGNED};
-use super::format::{Conversion, Format};
+use super::format::Conversion;
 use crate::{Cycle, FaultClass, timing};
-use reader::Reader;
+use input::Counters;
+pub(super) use setup::{Setup, Setups};
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{Unpacr, settings};
 
@@ -100,7 +101,7 @@ pub(super) enum Target {
 }
 
 /// Where the data go.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Output {
     pub(super) target: Target,
     /// Of the first datum, in data.
@@ -233,44 +234,26 @@ impl Plan {
         settings::OUT_FORMAT.put(settings::IN_FORMAT.put(0, self.in_format), self.format)
     }
 
-    /// Works out what `insn` does.
+    /// Works out what `insn` does, for which the configuration says `setup`.
     ///
     /// # Errors
     /// What the page calls undefined, and what is not built.
-    pub(super) fn new(insn: Unpacr, context: Context, at: &At<'_>) -> Result<Self, Refusal> {
-        let reader = Reader { at, words: at.config.bank(at.thread), unit: insn.which_unpacker() as usize };
-        reader.refuse_what_is_not_built(insn)?;
-        let descriptor = reader.descriptor();
-        let [from, to] = reader.formats(context, &descriptor);
-        let in_format = from;
-        let (Some(from), Some(out)) = (Format::of(from), Format::of(to)) else {
-            return Err(undefined("a data format that does not exist"));
-        };
-        let to_dst = reader.unit == 0
-            && reader.is_set(if context.multi {
-                TO_DST[context.index as usize]
-            } else {
-                cfg::THCON_SEC_REG2_UNPACK_IF_SEL
-            });
-        let (unsigned, narrow) = (reader.unp(UNSIGNED) != 0, reader.is_set(cfg::THCON_SEC_REG1_UNP_LF8_4B_EXP));
-        let conversion = Conversion::of(from, out, to_dst, unsigned, narrow)?;
-        let input = reader.input(insn, context, from, &descriptor)?;
-        let mut output = reader.output(context, out, to_dst)?;
-        let strided = reader.is_set(cfg::THCON_SEC_REG2_TILEIZE_MODE);
-        if (output.transpose || strided) && !input.data.is_multiple_of(BLOCK_BITS) {
+    pub(super) fn new(insn: Unpacr, context: Context, setup: &Setup, at: &At<'_>) -> Result<Self, Refusal> {
+        let unit = insn.which_unpacker() as usize;
+        if insn.srcb_bcast() && unit == 0 {
+            return Err(not_built("a row that is broadcast to rows of SrcA, which no document describes"));
+        }
+        let input = Counters::of(insn, context, at).input(context, setup)?;
+        let counters = at.adcs.get(at.thread, unit, 1);
+        let mut output = setup.output([counters.y, counters.z, counters.w], at.src_row)?;
+        if (output.transpose || setup.strided) && !input.data.is_multiple_of(BLOCK_BITS) {
             return Err(undefined("transposed or strided input that does not begin at a multiple of 16 bytes"));
-        }
-        if strided && (output.upsample > 0 || input.zeros.is_some()) {
-            return Err(undefined("strided input that is compressed or upsampled"));
-        }
-        if to_dst && (output.shift != 0 || output.transpose) {
-            return Err(undefined("data for Dst that are shifted or transposed"));
         }
         if insn.srcb_bcast() {
             output.broadcast(&input)?;
         }
-        let wants = reader.speed(from, strided, &input, &output, to_dst)?;
-        Ok(Self { input, output, conversion, zero: insn.all_datums_are_zero(), format: to, in_format, wants })
+        let Setup { conversion, wants, formats: [in_format, format], .. } = *setup;
+        Ok(Self { input, output, conversion, zero: insn.all_datums_are_zero(), format, in_format, wants })
     }
 
     /// Cycles that fetching takes at `speed` words of L1 a cycle: one at least. Runs of strided
