@@ -127,13 +127,11 @@ impl Compressor {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::Stream;
     use super::*;
 
     /// Compresses rows of 16-bit data; the row starts, and each datum with its counter.
     fn compressed(rows: &[&[u32]]) -> (Vec<u16>, Vec<(u16, u8)>) {
-        let (mut row_starts, mut exponents, mut data) =
-            (Stream::default().stage(), Stream::default().stage(), Stream::default().stage());
+        let (mut row_starts, mut exponents, mut data) = (Staged::default(), Staged::default(), Staged::default());
         let layout = Layout::Plain { bits: 16 };
         let mut to = Streams { row_starts: &mut row_starts, exponents: &mut exponents, data: &mut data, layout };
         let mut c = Compressor::default();

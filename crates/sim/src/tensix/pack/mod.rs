@@ -33,7 +33,7 @@ use crate::FaultClass::UnimplementedFunctionality;
 use crate::{Cycle, timing};
 use compress::{Compressor, Streams};
 use input::{INTERFACES, Input};
-use output::{Staged, Stream, Write};
+use output::{EXPONENTS, Staged, Stream, Write};
 use plan::Plan;
 use tilework_abi::tensix::cfg;
 use tilework_abi::tensix::insn::{Pacr, settings};
@@ -253,9 +253,10 @@ impl Packer {
         if [data, exponents].iter().any(|write| write.len != 0 && outside.must_wake(write.addr, write.len)) {
             return Err(Stop::Wake);
         }
-        let mut staged: Staged = self.data.stage();
-        let mut staged_exponents: Staged = self.exponents.stage();
-        self.rows(output, [&mut staged, &mut staged_exponents]);
+        let (mut staged, mut staged_exponents) = (Staged::default(), Staged::<EXPONENTS>::default());
+        self.data.stage(&mut staged);
+        self.exponents.stage(&mut staged_exponents);
+        self.rows(output, &mut staged, &mut staged_exponents);
         if behind != 0 {
             staged.store(&[0; COLUMNS], behind, plan.layout.bits());
         }
@@ -291,8 +292,10 @@ impl Packer {
         if longest.iter().any(|write| outside.must_wake(write.addr, write.len)) {
             return Err(Stop::Wake);
         }
-        let (mut row_starts, mut exponents) = (self.row_starts.stage(), self.exponents.stage());
-        let mut data = self.data.stage();
+        let (mut row_starts, mut exponents, mut data) = (Staged::default(), Staged::default(), Staged::default());
+        self.row_starts.stage(&mut row_starts);
+        self.exponents.stage(&mut exponents);
+        self.data.stage(&mut data);
         let mut to =
             Streams { row_starts: &mut row_starts, exponents: &mut exponents, data: &mut data, layout: plan.layout };
         let mut compressor = self.compressor;

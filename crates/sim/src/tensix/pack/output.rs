@@ -17,6 +17,8 @@ const UNIT_BITS: usize = 8 * UNIT;
 /// What a stream holds, and the most that a `PACR` adds: four rows of 16 data of four bytes, and
 /// zeros up to the next 16. Whole units.
 const MOST: usize = UNIT + 256 + 64;
+/// The same of the stream of exponents: four, and zeros.
+pub(super) const EXPONENTS: usize = UNIT + UNIT;
 
 /// A stream of bytes into L1.
 #[derive(Clone, Copy, Debug)]
@@ -73,13 +75,11 @@ impl Stream {
         Ok(Write { addr, len: whole })
     }
 
-    /// Starts to add to it.
-    #[inline(always)]
-    pub(super) fn stage<const N: usize>(&self) -> Staged<N> {
-        const { assert!(N.is_multiple_of(UNIT)) }
-        let mut bytes = [0; N];
-        bytes[..UNIT].copy_from_slice(&self.held);
-        Staged { bytes, len: self.len }
+    /// Starts to add to it; nothing has come to `staged`, which is large, so it is not returned.
+    #[inline]
+    pub(super) fn stage<const N: usize>(&self, staged: &mut Staged<N>) {
+        staged.bytes[..UNIT].copy_from_slice(&self.held);
+        staged.len = self.len;
     }
 
     /// Ends what `stage` began: the stream goes on behind `write`, or, when closed, anywhere.
@@ -91,6 +91,14 @@ impl Stream {
             Some(unit) => *unit, // behind what came it is zero
             None => [0; UNIT],
         };
+    }
+}
+
+impl<const N: usize> Default for Staged<N> {
+    #[inline(always)]
+    fn default() -> Self {
+        const { assert!(N.is_multiple_of(UNIT)) }
+        Self { bytes: [0; N], len: 0 }
     }
 }
 
@@ -304,7 +312,8 @@ mod tests {
         let mut s = Stream::default();
         let add = |s: &mut Stream, n: usize, close| {
             let write = s.plan(0x100, 8 * n, close).unwrap();
-            let mut staged: Staged = s.stage();
+            let mut staged = Staged::<MOST>::default();
+            s.stage(&mut staged);
             staged.room()[..n].fill(7);
             staged.add(n);
             let units = staged.units(write.len).to_vec();
@@ -327,12 +336,14 @@ mod tests {
         let mut s = Stream::default();
         for _ in 0..2 {
             let write = s.plan(0, 3 * 2, false).unwrap();
-            let mut staged: Staged = s.stage();
+            let mut staged = Staged::<MOST>::default();
+            s.stage(&mut staged);
             staged.store(&row, 3, 2);
             s.advance(write, &staged, false);
         }
         let write = s.plan(0, 5 * 4, true).unwrap();
-        let mut staged: Staged = s.stage();
+        let mut staged = Staged::<MOST>::default();
+        s.stage(&mut staged);
         staged.store(&row, 5, 4);
         // 0, 1, 2, 0, 1, 2 of two bits, then 0, 1, 2, 3, 0 of four.
         assert_eq!(

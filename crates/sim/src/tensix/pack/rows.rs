@@ -2,16 +2,15 @@
 
 use super::convert::{self, Kind, Row};
 use super::input::Input;
-use super::output::Staged;
+use super::output::{EXPONENTS, Staged};
 use super::plan::{Layout, Plan, Relu};
 use super::{Output, Packer};
 use crate::tensix::dst::{COLUMNS, Dst, each};
 
 impl Packer {
-    /// Packs all rows into `[data, exponents]`.
-    pub(super) fn rows(&mut self, output: &Output<'_>, staged: [&mut Staged; 2]) {
+    /// Packs all rows.
+    pub(super) fn rows(&mut self, output: &Output<'_>, data: &mut Staged, exponents: &mut Staged<EXPONENTS>) {
         let &Output { plan, input, dst, packed, stored, .. } = output;
-        let [data, exponents] = staged;
         if let Some(whole) = plan.whole
             && input.width == COLUMNS
             && stored == COLUMNS

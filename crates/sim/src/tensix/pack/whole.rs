@@ -6,7 +6,7 @@
 use super::convert::{Early, Late, TO_BF16, TO_TF32, round};
 use super::input::{INTERFACES, Input};
 use super::plan::Layout;
-use crate::tensix::dst::{COLUMNS, Dst, RowMap};
+use crate::tensix::dst::{COLUMNS, Dst, Row16, RowMap};
 use crate::tensix::number::{bf16_of_dst, fp32_of_dst};
 use multiversion::multiversion;
 
@@ -57,27 +57,50 @@ impl Whole {
     /// how many bytes. `None`: a row is not read, and nothing is done.
     #[inline]
     pub(super) fn pack(self, dst: &Dst, map: RowMap, input: &Input, out: &mut [u8]) -> Option<(u8, usize)> {
+        let mut copy = [[[0; COLUMNS]; INTERFACES]; 2];
+        let data = &mut copy;
         match self {
             Self::Bf16 => {
-                let rows = read(input, |row| dst.read16(map, row))?;
+                let rows = match input.four().and_then(|first| dst.narrow_quad(map, first)) {
+                    Some(rows) => rows,
+                    None => read(input, data, |row| [dst.read16(map, row), [0; COLUMNS]])?[0],
+                };
                 Some(pack_bf16(&rows.as_flattened()[..input.count * COLUMNS], out))
             }
             Self::Wide(wide) => {
-                let rows = read(input, |row| dst.read32(map, row))?;
-                Some(pack_wide(wide, &rows.as_flattened()[..input.count * COLUMNS], out))
+                let halves = match input.four().and_then(|first| dst.wide_quad(map, first)) {
+                    Some(halves) => halves,
+                    None => read(input, data, |row| dst.read_halves(map, row))?,
+                };
+                Some(pack_wide(wide, halves.map(|rows| &rows.as_flattened()[..input.count * COLUMNS]), out))
             }
         }
     }
 }
 
-/// All rows of `input`, of which none is missing; behind them zeros.
-#[inline(always)]
-fn read<T: Copy + Default>(input: &Input, row: impl Fn(usize) -> [T; COLUMNS]) -> Option<[[T; COLUMNS]; INTERFACES]> {
-    let mut rows = [[T::default(); COLUMNS]; INTERFACES];
-    for (to, from) in rows.iter_mut().zip(&input.rows[..input.count]) {
-        *to = row((*from)?);
+impl Input {
+    /// The first of four rows side by side, which begin at a multiple of four.
+    #[inline(always)]
+    fn four(&self) -> Option<usize> {
+        let first = self.rows[0].filter(|first| first.is_multiple_of(INTERFACES) && self.count == INTERFACES)?;
+        (self.rows == std::array::from_fn(|i| Some(first + i))).then_some(first)
     }
-    Some(rows)
+}
+
+/// The high and low halves of rows.
+type Halves = [[Row16; INTERFACES]; 2];
+
+/// All rows of `input`, of which none is missing, into `data`.
+#[inline(always)]
+fn read<'a>(
+    input: &Input,
+    data: &'a mut Halves,
+    halves: impl Fn(usize) -> [Row16; 2],
+) -> Option<[&'a [Row16; INTERFACES]; 2]> {
+    for (i, from) in input.rows[..input.count].iter().enumerate() {
+        [data[0][i], data[1][i]] = halves((*from)?);
+    }
+    Some(data.each_ref())
 }
 
 impl Wide {
@@ -114,7 +137,7 @@ fn pack_bf16(data: &[u16], out: &mut [u8]) -> (u8, usize) {
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512bw", "x86_64+avx2"))]
-fn pack_wide(wide: Wide, data: &[u32], out: &mut [u8]) -> (u8, usize) {
+fn pack_wide(wide: Wide, data: [&[u16]; 2], out: &mut [u8]) -> (u8, usize) {
     match wide.rounds {
         Rounds::Nothing => rounded(wide.to, data, out, |x| x),
         Rounds::ToTf32 => rounded(wide.to, data, out, round::<TO_TF32>),
@@ -124,7 +147,7 @@ fn pack_wide(wide: Wide, data: &[u32], out: &mut [u8]) -> (u8, usize) {
 }
 
 #[inline(always)]
-fn rounded(to: To, data: &[u32], out: &mut [u8], early: impl Fn(u32) -> u32) -> (u8, usize) {
+fn rounded(to: To, data: [&[u16]; 2], out: &mut [u8], early: impl Fn(u32) -> u32) -> (u8, usize) {
     let (largest, bytes) = match to {
         To::Fp32 => store(data, out, early, u32::to_le_bytes),
         To::Bf16 => store(data, out, early, |x| ((x >> 16) as u16).to_le_bytes()),
@@ -142,18 +165,18 @@ const EXPONENT: u32 = 0x7F80_0000;
 /// The largest exponent, where it is in FP32, and how many bytes.
 #[inline(always)]
 fn store<const N: usize>(
-    data: &[u32],
+    [high, low]: [&[u16]; 2],
     out: &mut [u8],
     early: impl Fn(u32) -> u32,
     late: impl Fn(u32) -> [u8; N],
 ) -> (u32, usize) {
     let mut largest = 0;
-    for (to, x) in out.as_chunks_mut().0.iter_mut().zip(data) {
-        let x = early(fp32_of_dst(*x));
+    for ((to, high), low) in out.as_chunks_mut().0.iter_mut().zip(high).zip(low) {
+        let x = early(fp32_of_dst(u32::from(*high) << 16 | u32::from(*low)));
         largest = largest.max(x & EXPONENT);
         *to = late(x);
     }
-    (largest, N * data.len())
+    (largest, N * high.len())
 }
 
 #[cfg(test)]
@@ -179,12 +202,21 @@ mod tests {
 
     const BYTES: usize = 4 * COLUMNS * INTERFACES;
 
-    /// What the stages make of rows 4 to 7, and what is made of them at once.
-    fn both(dst: &Dst, (early, late, bits): (Early, Late, u32), count: usize) -> [(u32, usize, [u8; BYTES]); 2] {
+    /// What the stages make of rows from 4 on, and what is made of them at once.
+    fn both(dst: &Dst, how: (Early, Late, u32), count: usize) -> [(u32, usize, [u8; BYTES]); 2] {
+        both_of((dst, 4), how, count)
+    }
+
+    fn both_of(
+        (dst, first): (&Dst, usize),
+        (early, late, bits): (Early, Late, u32),
+        count: usize,
+    ) -> [(u32, usize, [u8; BYTES]); 2] {
         let map = RowMap::of(&Config::default());
-        let input = Input { rows: [4, 5, 6, 7].map(Some), count, column: 0, width: COLUMNS, is_strided: false };
+        let rows = std::array::from_fn(|i| Some(first + i));
+        let input = Input { rows, count, column: 0, width: COLUMNS, is_strided: false };
         let mut stages = (0, 0, [0; BYTES]);
-        for row in 4..4 + count {
+        for row in first..first + count {
             let read = early.read(dst, map, row);
             stages.0 = read.iter().map(|&x| Kind::Wide.exponent(x)).fold(stages.0, u32::max);
             stages.1 += convert::store(&late.convert(read), COLUMNS, bits, &mut stages.2[stages.1..]);
@@ -226,6 +258,31 @@ mod tests {
             let [stages, whole] = both(&dst, (Early::Bf16Rounded, Late::High { flush: false }, 16), INTERFACES);
             assert_eq!(stages, whole, "from {first:#x} on");
         }
+    }
+
+    /// Rows that are taken one by one: those across a multiple of four, and cleared ones.
+    #[test]
+    fn rows_need_not_be_four_side_by_side() {
+        let (mut dst, map) = (Dst::default(), RowMap::of(&Config::default()));
+        for row in 0..16 {
+            dst.write32(map, row, std::array::from_fn(|j| ((16 * row + j) as u32).wrapping_mul(0x9E37_79B1)));
+        }
+        dst.clear(map.row32(9));
+        for first in 0..12 {
+            for (late, bits) in LATE {
+                let [stages, whole] = both_of((&dst, first), (Early::Bits32, late, bits), INTERFACES);
+                assert_eq!(stages, whole, "from row {first} on");
+            }
+            let bf16 = (Early::Bf16Rounded, Late::High { flush: false }, 16);
+            let [stages, whole] = both_of((&dst, first), bf16, INTERFACES);
+            assert_eq!(stages, whole, "from row {first} on");
+        }
+        // Four rows of which one comes twice.
+        let input = Input { rows: [0, 1, 1, 3].map(Some), count: 4, column: 0, width: COLUMNS, is_strided: true };
+        let mut out = [0; BYTES];
+        Whole::Bf16.pack(&dst, map, &input, &mut out).expect("all rows are read");
+        assert_eq!(out[32..64], out[64..96]);
+        assert_ne!(out[64..96], out[96..128]);
     }
 
     #[test]
