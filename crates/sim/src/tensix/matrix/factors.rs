@@ -48,8 +48,6 @@ pub(super) struct Factors {
     values: [[f32; COLUMNS]; FACE],
     /// How far exponents lie behind [`LARGEST`], the same twice.
     behind: [[u8; PAIR]; FACE],
-    /// The least of these.
-    least: [u8; PAIR],
     /// No exponent is larger than [`LARGEST`].
     tame: bool,
     /// All integers are zero.
@@ -65,8 +63,6 @@ pub(super) struct Multipliers {
     /// By four rows, and column of SrcB: how far exponents lie behind [`LARGEST`], for all columns
     /// of a result.
     behind: [[[u8; QUAD]; FACE]; 2],
-    /// The least of these, by row.
-    least: [[u8; QUAD]; 2],
     /// No exponent is larger than [`LARGEST`].
     tame: bool,
     /// All integers are zero.
@@ -75,15 +71,13 @@ pub(super) struct Multipliers {
 
 impl Default for Factors {
     fn default() -> Self {
-        let (behind, least) = ([[NOTHING; PAIR]; FACE], [NOTHING; PAIR]);
-        Self { values: [[0.0; COLUMNS]; FACE], behind, least, tame: true, zero: true }
+        Self { values: [[0.0; COLUMNS]; FACE], behind: [[NOTHING; PAIR]; FACE], tame: true, zero: true }
     }
 }
 
 impl Default for Multipliers {
     fn default() -> Self {
-        let (behind, least) = ([[[NOTHING; QUAD]; FACE]; 2], [[NOTHING; QUAD]; 2]);
-        Self { values: [[0.0; FACE]; ROWS], behind, least, tame: true, zero: true }
+        Self { values: [[0.0; FACE]; ROWS], behind: [[[NOTHING; QUAD]; FACE]; 2], tame: true, zero: true }
     }
 }
 
@@ -101,68 +95,49 @@ impl Multipliers {
     }
 }
 
-/// A row's data: how far their exponents lie behind, whether all are tame, and whether all integers
-/// are zero.
-struct OfRow {
-    behind: [u8; COLUMNS],
-    tame: bool,
-    zero: bool,
-}
-
-/// The values of a row's data, and what else is known of them.
+/// The values of a row's data and how far their exponents lie behind; whether all are tame.
 #[inline(always)]
-fn operands(row: &Row, reading: Reading, excess: f32, values: &mut [f32; COLUMNS]) -> OfRow {
-    let (mut behind, mut wild, mut ints) = ([0; COLUMNS], 0, 0);
+fn operands(row: &Row, reading: Reading, excess: f32, values: &mut [f32; COLUMNS]) -> ([u8; COLUMNS], bool) {
+    let (mut behind, mut wild) = ([0; COLUMNS], 0);
     for j in 0..COLUMNS {
         let (int, exp) = reading.number(row[j]);
         values[j] = int as f32 * excess * f32::from_bits(exp << 23);
         behind[j] = if exp == 0 { NOTHING } else { LARGEST.wrapping_sub(exp) as u8 };
         wild |= u32::from(exp > LARGEST);
-        ints |= int;
     }
-    OfRow { behind, tame: wild == 0, zero: ints == 0 }
+    (behind, wild == 0)
+}
+
+/// Whether all values are zero, which never have a sign.
+#[inline(always)]
+fn are_zero(values: &[[f32; COLUMNS]]) -> bool {
+    values.as_flattened().iter().fold(0, |all, value| all | value.to_bits()) == 0
 }
 
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
 fn fill_factors(rows: &[Row], style: Style, part: Part, to: &mut Factors) {
-    (to.tame, to.zero) = (true, true);
+    to.tame = true;
     let reading = Reading::of(style, part);
     for ((row, values), behind) in rows.iter().zip(&mut to.values).zip(&mut to.behind) {
-        let of_row = operands(row, reading, 1.0 + 1.0 / 8192.0, values);
-        behind.as_chunks_mut().0.iter_mut().for_each(|to| *to = of_row.behind);
-        to.tame &= of_row.tame;
-        to.zero &= of_row.zero;
+        let (of_row, tame) = operands(row, reading, 1.0 + 1.0 / 8192.0, values);
+        behind.as_chunks_mut().0.iter_mut().for_each(|to| *to = of_row);
+        to.tame &= tame;
     }
-    to.least = least_of(&to.behind);
+    to.zero = are_zero(&to.values);
 }
 
 #[multiversion(targets("x86_64+avx512f+fma", "x86_64+avx2"))]
 fn fill_multipliers(rows: &[Row], style: Style, part: Part, to: &mut Multipliers) {
-    (to.tame, to.zero) = (true, true);
+    to.tame = true;
     let reading = Reading::of(style, part);
     for (i, (row, values)) in rows.iter().zip(&mut to.values).enumerate() {
-        let of_row = operands(row, reading, 1.0, values);
-        for (behind, of_datum) in to.behind[i / 4].iter_mut().zip(of_row.behind) {
+        let (of_row, tame) = operands(row, reading, 1.0, values);
+        for (behind, of_datum) in to.behind[i / 4].iter_mut().zip(of_row) {
             behind[i % 4 * COLUMNS..][..COLUMNS].fill(of_datum);
         }
-        to.tame &= of_row.tame;
-        to.zero &= of_row.zero;
+        to.tame &= tame;
     }
-    for (least, behind) in to.least.iter_mut().zip(&to.behind) {
-        *least = least_of(behind);
-    }
-}
-
-/// The least bytes of rows.
-#[inline(always)]
-fn least_of<const N: usize>(rows: &[[u8; N]; FACE]) -> [u8; N] {
-    let mut least = [NOTHING; N];
-    for row in rows {
-        for i in 0..N {
-            least[i] = least[i].min(row[i]);
-        }
-    }
-    least
+    to.zero = are_zero(&to.values);
 }
 
 /// The same operands; if not `FIT`, the compiler does not know that, and a loop reads them in each
@@ -191,27 +166,41 @@ pub(super) fn add_nothing(a: &Factors, b: &Multipliers, nearest: u8, high: &[Row
         return false;
     }
     let (mut larger, mut odd) = ([0; PAIR], [0; PAIR]);
-    for ((high, low), b) in
-        high.as_chunks::<2>().0.iter().zip(low.as_chunks::<2>().0).zip(b.least.as_flattened().as_chunks().0)
-    {
-        let (high, low): (&[u16], &[u16]) = (high.as_flattened(), low.as_flattened());
-        let b: &[u8; PAIR] = b;
-        let mut old = [0; PAIR];
-        for i in 0..PAIR {
-            old[i] = high[i] as u8;
-        }
-        for i in 0..PAIR {
-            let exp = nearest.saturating_sub(a.least[i].saturating_add(b[i]));
-            // What has the largest exponent becomes infinity.
-            larger[i] |= exp.saturating_sub(old[i]) | old[i].saturating_sub(u8::MAX - 1);
-        }
-        for i in 0..PAIR {
-            // And what has none zero.
-            let without = u16::from(high[i] & 0xFF == 0).wrapping_neg();
-            odd[i] |= (high[i] | low[i]) & without;
+    let of_a = least_of(&a.behind);
+    for (quad, (high, low)) in high.as_chunks::<4>().0.iter().zip(low.as_chunks::<4>().0).enumerate() {
+        let of_b = least_of(&b.behind[quad]);
+        let pairs = high.as_chunks::<2>().0.iter().zip(low.as_chunks::<2>().0).zip(of_b.as_chunks().0);
+        for ((high, low), of_b) in pairs {
+            let (high, low, of_b): (&[u16], &[u16], &[u8; PAIR]) = (high.as_flattened(), low.as_flattened(), of_b);
+            let mut old = [0; PAIR];
+            for i in 0..PAIR {
+                old[i] = high[i] as u8;
+            }
+            for i in 0..PAIR {
+                let exp = nearest.saturating_sub(of_a[i].saturating_add(of_b[i]));
+                // What has the largest exponent becomes infinity.
+                larger[i] |= exp.saturating_sub(old[i]) | old[i].saturating_sub(u8::MAX - 1);
+            }
+            for i in 0..PAIR {
+                // And what has none zero.
+                let without = u16::from(high[i] & 0xFF == 0).wrapping_neg();
+                odd[i] |= (high[i] | low[i]) & without;
+            }
         }
     }
     larger == [0; PAIR] && odd == [0; PAIR]
+}
+
+/// The least bytes of rows.
+#[inline(always)]
+fn least_of<const N: usize>(rows: &[[u8; N]; FACE]) -> [u8; N] {
+    let mut least = [NOTHING; N];
+    for row in rows {
+        for i in 0..N {
+            least[i] = least[i].min(row[i]);
+        }
+    }
+    least
 }
 
 /// How far the largest exponents of a group lie behind [`NEAREST`]: of each column of four rows.
