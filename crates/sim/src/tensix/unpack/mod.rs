@@ -4,7 +4,7 @@
 //! and `UNPACR_NOP` (Blackhole's refer to them); `UNPACR_NOP` is encoded as the public
 //! `assembly.yaml` of Blackhole says.
 //!
-//! An instruction works out its addresses when it starts (`plan.rs`) and waits with its unpacker,
+//! An instruction works out its addresses when it starts (`plan`) and waits with its unpacker,
 //! in order, until its bank of SrcA or SrcB is the unpackers'. Then its data move, all at once, and
 //! it occupies the unpacker for as long as fetching them takes. When that is over the bank changes
 //! hands. Nobody else looks at the bank before.
@@ -403,9 +403,8 @@ fn tell_reads(plan: &Plan, unit: usize, now: Cycle, origin: &Origin, outside: &m
         return;
     }
     outside.acting(now, Unit::Unpacker(unit as u8), origin);
-    let block = matches!(plan.conversion, format::Conversion::Block { .. });
     let mut last: Option<Spans> = None;
-    for (addr, len) in plan.input.spans(block) {
+    for (addr, len) in plan.input.spans() {
         if !last.as_mut().is_some_and(|spans| spans.take(addr, len))
             && let Some(spans) = last.replace(Spans::one(addr, len))
         {

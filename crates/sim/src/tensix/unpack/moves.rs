@@ -4,7 +4,7 @@
 use super::super::config::Refusal;
 use super::super::dst::{Dst, RowMap, Writer};
 use super::super::src::{A, B, Row, Sources};
-use super::plan::{GROUP, Input, OUTSIDE, Plan, ROW, Target};
+use super::plan::{GROUP, Input, OUTSIDE, Plan, ROW, Shared, Target};
 use super::rows;
 use crate::Cycle;
 
@@ -68,7 +68,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// A datum, its block's exponent, and how many zeros follow it.
-    fn next(&mut self, block: bool) -> Result<(u32, u8, u32), Refusal> {
+    fn next(&mut self) -> Result<(u32, u8, u32), Refusal> {
         let (input, l1) = (self.input, self.l1);
         let width = u64::from(input.bits);
         let datum = bits(l1, self.data, input.bits)?;
@@ -77,9 +77,9 @@ impl Reader<'_> {
         if self.count.is_multiple_of(input.run) {
             self.data = input.wrap(self.data - width * u64::from(input.run) + input.stride, 8);
         }
-        let exponent = match input.forced_exponent {
-            Some(exponent) => exponent,
-            None if block => {
+        let exponent = match input.shared {
+            Shared::Forced(exponent) => exponent,
+            Shared::Read => {
                 let exponent = bits(l1, self.exponents / 16 * 8, 8)? as u8;
                 self.exponents += 1;
                 if self.exponents.is_multiple_of(16 * 16) {
@@ -87,7 +87,7 @@ impl Reader<'_> {
                 }
                 exponent
             }
-            None => 0,
+            Shared::Nothing => 0,
         };
         let Some(at) = self.zeros else { return Ok((datum, exponent, 0)) };
         let zeros = bits(l1, at, 4)?;
@@ -106,11 +106,10 @@ pub(super) fn one_by_one(plan: &Plan, l1: &[u8], to: &mut Registers<'_>) -> Resu
     let Plan { input, output, conversion, .. } = plan;
     let Input { data, exponents, zeros, .. } = *input;
     let mut reader = Reader { input, l1, data, exponents, zeros, count: 0 };
-    let block = matches!(conversion, super::format::Conversion::Block { .. });
     let to_dst = matches!(output.target, Target::Dst { .. });
     let (mut addr, mut drop, mut left) = (output.addr, input.drop, input.most);
     while reader.count < input.count && left > 0 {
-        let (bits, exponent, zeros) = reader.next(block)?;
+        let (bits, exponent, zeros) = reader.next()?;
         let (datum, zeros) = if plan.zero { (0, 0) } else { (conversion.datum(bits, exponent, to_dst)?, zeros) };
         for i in 0..=zeros {
             if drop > 0 {

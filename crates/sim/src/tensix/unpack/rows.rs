@@ -11,7 +11,7 @@ use super::super::number::{
 };
 use super::format::{BLOCK_EXPONENT, Conversion, Family, fp8_of_4_bit_exponent, fp32_to_bf16, fp32_to_fp16, int8};
 use super::moves::Registers;
-use super::plan::{Input, OUTSIDE, Plan, ROW, Target};
+use super::plan::{Input, OUTSIDE, Plan, ROW, Shared, Target};
 use multiversion::multiversion;
 
 /// Columns of a row.
@@ -29,11 +29,10 @@ type Words = [u32; COLUMNS];
 /// with one exponent.
 pub(super) fn can_move(plan: &Plan) -> bool {
     let (input, output) = (&plan.input, &plan.output);
-    let blocks = matches!(plan.conversion, Conversion::Block { .. }) && input.forced_exponent.is_none();
     input.zeros.is_none()
         && input.count.is_multiple_of(ROW)
         && input.data.is_multiple_of(8)
-        && (!blocks || input.exponents.is_multiple_of(16))
+        && (input.shared != Shared::Read || input.exponents.is_multiple_of(16))
         && output.addr.is_multiple_of(ROW)
         && output.upsample == 0
         && output.shift == 0
@@ -98,8 +97,6 @@ fn side_by_side(plan: &Plan, addr: u32, row: usize, most: usize) -> usize {
 struct Source<'a> {
     input: &'a Input,
     l1: &'a [u8],
-    /// The exponents are read.
-    blocks: bool,
     /// Bytes of a row.
     bytes: usize,
     /// Rows that follow each other without a look at the end of the buffer.
@@ -116,7 +113,6 @@ impl<'a> Source<'a> {
         Self {
             input,
             l1,
-            blocks: matches!(plan.conversion, Conversion::Block { .. }) && input.forced_exponent.is_none(),
             bytes: (input.bits * ROW / 8) as usize,
             run: (input.run / ROW) as usize,
             begin: input.data / 8,
@@ -137,10 +133,10 @@ impl<'a> Source<'a> {
     fn rows(&self, most: usize) -> Result<usize, Refusal> {
         let in_l1 = |at: u64, bytes| Some(self.l1.len().checked_sub(usize::try_from(at).ok()?)? / bytes);
         let most = most.min(PIECE).min(in_l1(self.at(), self.bytes).unwrap_or(0));
-        let most = match self.blocks {
-            // They may go on elsewhere after 16.
-            true => most.min(16 - (self.exponents % 16) as usize).min(in_l1(self.exponents, 1).unwrap_or(0)),
-            false => most,
+        let most = match self.input.shared {
+            // Exponents may go on elsewhere after 16.
+            Shared::Read => most.min(16 - (self.exponents % 16) as usize).min(in_l1(self.exponents, 1).unwrap_or(0)),
+            Shared::Nothing | Shared::Forced(_) => most,
         };
         if most == 0 { Err(OUTSIDE) } else { Ok(most.min(self.until_jump())) }
     }
@@ -161,16 +157,16 @@ impl<'a> Source<'a> {
     fn take(&mut self, rows: usize) -> (&'a [u8], [u8; PIECE]) {
         let bytes = &self.l1[self.at() as usize..][..rows * self.bytes];
         let mut exponents = [0; PIECE];
-        match self.input.forced_exponent {
-            Some(exponent) => exponents.fill(exponent),
-            None if self.blocks => {
+        match self.input.shared {
+            Shared::Forced(exponent) => exponents.fill(exponent),
+            Shared::Read => {
                 exponents[..rows].copy_from_slice(&self.l1[self.exponents as usize..][..rows]);
                 self.exponents += rows as u64;
                 if self.exponents.is_multiple_of(16) {
                     self.exponents = self.input.wrap(self.exponents, 1);
                 }
             }
-            None => {}
+            Shared::Nothing => {}
         }
         self.read += rows;
         let runs = self.read / self.run;

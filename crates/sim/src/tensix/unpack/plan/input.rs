@@ -53,7 +53,7 @@ impl<'a> Counters<'a> {
             most,
             run: setup.run,
             stride: setup.stride,
-            forced_exponent: setup.forced_exponent,
+            shared: setup.shared,
             limit: around.limit,
             fifo: around.fifo,
         };

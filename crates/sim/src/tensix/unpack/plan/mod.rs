@@ -31,6 +31,17 @@ const BURST: u32 = 8;
 /// Rows of data addresses that lie before row 0 of SrcA and Dst.
 const FIRST_ROW: u32 = 4;
 
+/// How data that share an exponent get it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shared {
+    /// The data have exponents of their own, or none.
+    Nothing,
+    /// It is that of all of them.
+    Forced(u8),
+    /// It is read.
+    Read,
+}
+
 /// Where the data come from.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
@@ -50,8 +61,7 @@ pub(super) struct Input {
     /// Data after which the address goes on by `stride` bits from where their run began.
     pub(super) run: u32,
     pub(super) stride: u64,
-    /// Every block's exponent.
-    pub(super) forced_exponent: Option<u8>,
+    pub(super) shared: Shared,
     /// From behind this address it goes back, in bytes.
     limit: u64,
     fifo: u64,
@@ -70,7 +80,7 @@ impl Input {
     }
 
     /// Spans of L1 that are read, of what is not compressed and does not wrap: address and bytes.
-    pub(super) fn spans(&self, block: bool) -> impl Iterator<Item = (u32, u32)> {
+    pub(super) fn spans(&self) -> impl Iterator<Item = (u32, u32)> {
         let (count, bits) = (self.data_count(), u64::from(self.bits));
         let runs = if count == 0 || self.zeros.is_some() { 0 } else { count.div_ceil(self.run.max(1)) };
         let data = (0..runs).map(move |i| {
@@ -80,7 +90,7 @@ impl Input {
         let wraps = move |&(.., next): &(u64, u32, u64)| self.wrap(next, 8) == next;
         let data =
             data.take_while(wraps).map(move |(from, data, _)| (from / 8, (from + u64::from(data) * bits).div_ceil(8)));
-        let exponents = (block && runs > 0 && self.forced_exponent.is_none())
+        let exponents = (self.shared == Shared::Read && runs > 0)
             .then(|| (self.exponents / 16, (self.exponents + u64::from(count)).div_ceil(16)));
         let in_l1 = |(from, to): (u64, u64)| Some((u32::try_from(from).ok()?, u32::try_from(to - from).ok()?));
         data.chain(exponents).filter_map(in_l1)

@@ -1,7 +1,7 @@
 //! What the configuration says of the `UNPACR`s of an unpacker with one context, but for what
 //! changes from tile to tile: the address in L1. It is decoded once and kept.
 
-use super::{Context, Output, ROW, Target, not_built, undefined};
+use super::{Context, Output, ROW, Shared, Target, not_built, undefined};
 use crate::FaultClass;
 use crate::tensix::config::{Config, Refusal};
 use crate::tensix::decoded::{Kept, Reader};
@@ -70,7 +70,7 @@ pub(in super::super) struct Setup {
     pub(super) bits: u32,
     pub(super) shape: Shape,
     pub(super) around: Surroundings,
-    pub(super) forced_exponent: Option<u8>,
+    pub(super) shared: Shared,
     /// Runs of data lie apart.
     pub(super) strided: bool,
     pub(super) run: u32,
@@ -256,10 +256,15 @@ impl Setup {
         let (unsigned, narrow) = (of.unp(UNSIGNED) != 0, of.is_set(cfg::THCON_SEC_REG1_UNP_LF8_4B_EXP));
         let conversion = Conversion::of(from, out, to_dst, unsigned, narrow)?;
         let uncompressed = if context.multi { of.is_set(UNCOMPRESSED[index]) } else { descriptor.is_uncompressed() };
-        let forced_exponent = of.is_set(cfg::THCON_SEC_REG2_FORCE_SHARED_EXP).then(|| of.unp(FORCED_EXPONENT) as u8);
+        let shared = if !from.is_block() {
+            Shared::Nothing
+        } else if of.is_set(cfg::THCON_SEC_REG2_FORCE_SHARED_EXP) {
+            Shared::Forced(of.unp(FORCED_EXPONENT) as u8)
+        } else {
+            Shared::Read
+        };
         let shape = of.shape(context, &descriptor);
-        let has_exponents = from.is_block()
-            && forced_exponent.is_none()
+        let has_exponents = shared == Shared::Read
             && (matches!(from, Format::Bfp8 | Format::Bfp8a) || !descriptor.has_no_small_exponents());
         let sections = Sections { row_starts: !uncompressed, exponents: has_exponents };
         let around = of.around(context, &descriptor, &shape, sections);
@@ -285,7 +290,7 @@ impl Setup {
             bits: from.bits(),
             shape,
             around,
-            forced_exponent,
+            shared,
             strided,
             run,
             stride,
