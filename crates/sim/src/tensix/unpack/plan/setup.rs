@@ -29,6 +29,20 @@ pub(super) struct Shape {
     pub(super) blobs_y_start: u32,
 }
 
+impl Shape {
+    /// Bytes of the starts of rows of compressed data.
+    fn row_starts(&self) -> u64 {
+        let rows = if self.blobs != 0 { self.blobs } else { self.y * self.z * self.w };
+        (2 * (u64::from(rows) + 1)).next_multiple_of(16)
+    }
+
+    /// Bytes of the data's shared exponents.
+    fn exponents(&self) -> u64 {
+        let data = u64::from(self.x) * u64::from(self.y) * u64::from(self.z) * u64::from(self.w);
+        data.div_ceil(ROW.into()).next_multiple_of(16)
+    }
+}
+
 /// What lies around the input in L1: bytes, but for the first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Surroundings {
@@ -151,25 +165,15 @@ impl Of<'_> {
         Shape { x, y, z, w, blobs: descriptor.blobs(), blobs_y_start }
     }
 
-    fn around(&self, context: Context, descriptor: &Descriptor, shape: &Shape, sections: Sections) -> Surroundings {
-        let row_starts = sections.row_starts.then(|| {
-            let rows = if shape.blobs != 0 { shape.blobs } else { shape.y * shape.z * shape.w };
-            (2 * (u64::from(rows) + 1)).next_multiple_of(16)
-        });
-        let exponents = if sections.exponents {
-            let data = u64::from(shape.x) * u64::from(shape.y) * u64::from(shape.z) * u64::from(shape.w);
-            data.div_ceil(ROW.into()).next_multiple_of(16)
-        } else {
-            0
-        };
+    /// From behind which address it goes back, and by how much.
+    fn limits(&self, context: Context) -> [u64; 2] {
         // Context 1 has its own limit if that is enabled (tt-llk's hal/cfg/thcon.h).
-        let [limit, fifo] = if context.index == 1 && self.is_set(cfg::THCON_SEC_REG10_UNPACK_LIMIT_ADDRESS_EN) {
+        let limits = if context.index == 1 && self.is_set(cfg::THCON_SEC_REG10_UNPACK_LIMIT_ADDRESS_EN) {
             [cfg::THCON_SEC_REG10_UNPACK_LIMIT_ADDRESS, cfg::THCON_SEC_REG10_UNPACK_FIFO_SIZE]
         } else {
             [cfg::THCON_SEC_REG2_UNPACK_LIMIT_ADDRESS, cfg::THCON_SEC_REG2_UNPACK_FIFO_SIZE]
         };
-        let [limit, fifo] = [limit, fifo].map(|field| u64::from(self.thcon(field)) * 16);
-        Surroundings { header: 1 + descriptor.digest_size(), row_starts, exponents, limit, fifo }
+        limits.map(|field| u64::from(self.thcon(field)) * 16)
     }
 
     fn begin(&self, context: Context, out: Format, to_dst: bool) -> Begin {
@@ -232,13 +236,6 @@ impl Of<'_> {
     }
 }
 
-/// What lies in L1 beside the data.
-#[derive(Clone, Copy)]
-struct Sections {
-    row_starts: bool,
-    exponents: bool,
-}
-
 impl Setup {
     #[cold]
     fn decode(of: &Of<'_>, context: Context) -> Result<Self, Refusal> {
@@ -266,8 +263,14 @@ impl Setup {
         let shape = of.shape(context, &descriptor);
         let has_exponents = shared == Shared::Read
             && (matches!(from, Format::Bfp8 | Format::Bfp8a) || !descriptor.has_no_small_exponents());
-        let sections = Sections { row_starts: !uncompressed, exponents: has_exponents };
-        let around = of.around(context, &descriptor, &shape, sections);
+        let [limit, fifo] = of.limits(context);
+        let around = Surroundings {
+            header: 1 + descriptor.digest_size(),
+            row_starts: (!uncompressed).then(|| shape.row_starts()),
+            exponents: if has_exponents { shape.exponents() } else { 0 },
+            limit,
+            fifo,
+        };
         let strided = of.is_set(cfg::THCON_SEC_REG2_TILEIZE_MODE);
         let (run, stride) = match strided {
             true => {
