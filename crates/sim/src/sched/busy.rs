@@ -14,8 +14,8 @@ pub(super) const LEAST_WORK: Duration = Duration::from_micros(6);
 const MEASURE: u32 = 4;
 
 impl<N: Worked> Scheduler<N> {
-    /// Runs the busy nodes, one after the other. The list of nodes keeps its order, whichever theirs
-    /// was: windows may depend on it.
+    /// Runs the busy nodes, one after the other. The list of nodes keeps its order, whichever
+    /// theirs was: windows may depend on it.
     pub(super) fn run_in_turn(&mut self, nodes: &mut [N], window: Window) {
         // Who runs first does not matter: what leaves is put in order by `route`, and is not early
         // enough to limit another node. To and fro, windows begin with the nodes that the host's

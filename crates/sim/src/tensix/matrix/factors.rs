@@ -10,6 +10,7 @@
 #![expect(clippy::needless_range_loop)]
 
 use super::format::{Part, Reading, Style};
+use super::sum::BIAS;
 use crate::tensix::dst::{COLUMNS, Row16};
 use crate::tensix::src::Row;
 use multiversion::multiversion;
@@ -156,17 +157,23 @@ pub(super) fn are_tame(a: &Factors, b: &Multipliers) -> bool {
     a.tame & b.tame
 }
 
+/// From how far an exponent lies behind [`NEAREST`] to the exponent, with the bias of Dst.
+#[inline(always)]
+pub(super) fn nearest(less: i32) -> u8 {
+    (NEAREST + BIAS - less) as u8
+}
+
 /// Whether products leave rows of Dst as they are: all integers are zero, as in a fidelity phase of
 /// numbers like 1.0 that takes no bits of theirs that are set, and no exponent is larger than those
-/// of Dst, for which they count nevertheless. `nearest` is the exponent in Dst of the largest
-/// products that are provided for. Rows of 16 bits are their high and low halves.
+/// of Dst, for which they count nevertheless. Exponents are `less` smaller. Rows of 16 bits are
+/// their high and low halves.
 #[inline(always)]
-pub(super) fn add_nothing(a: &Factors, b: &Multipliers, nearest: u8, high: &[Row16], low: &[Row16]) -> bool {
+pub(super) fn add_nothing(a: &Factors, b: &Multipliers, less: i32, high: &[Row16], low: &[Row16]) -> bool {
     if !(a.zero | b.zero) || !are_tame(a, b) {
         return false;
     }
     let (mut larger, mut odd) = ([0; PAIR], [0; PAIR]);
-    let of_a = least_of(&a.behind);
+    let (nearest, of_a) = (nearest(less), least_of(&a.behind));
     for (quad, (high, low)) in high.as_chunks::<4>().0.iter().zip(low.as_chunks::<4>().0).enumerate() {
         let of_b = least_of(&b.behind[quad]);
         let pairs = high.as_chunks::<2>().0.iter().zip(low.as_chunks::<2>().0).zip(of_b.as_chunks().0);

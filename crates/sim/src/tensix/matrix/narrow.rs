@@ -9,7 +9,7 @@
 #![expect(clippy::needless_range_loop)]
 
 use super::factors::{
-    Factors, Multipliers, NEAREST, QUAD, Sums, add_nothing, are_tame, distances, is_outside, mul_add,
+    Factors, Multipliers, QUAD, Sums, add_nothing, are_tame, distances, is_outside, mul_add, nearest,
     operands_of_round, quarters, sums,
 };
 use super::sum::{BIAS, POINT};
@@ -52,7 +52,7 @@ pub(super) fn multiply<const FMA: bool, const FIT: bool>(
     less: i32,
     dst: &mut [Row16],
 ) -> bool {
-    if add_nothing(a, b, nearest(less), dst, dst) {
+    if add_nothing(a, b, less, dst, dst) {
         return true;
     }
     let mut places = NO_PLACES;
@@ -71,12 +71,6 @@ pub(super) fn multiply<const FMA: bool, const FIT: bool>(
         add::<FMA>((&first, &second), scale, largest, dst);
     }
     true
-}
-
-/// From how far an exponent lies behind to the exponent.
-#[inline(always)]
-pub(super) fn nearest(less: i32) -> u8 {
-    (NEAREST + BIAS - less) as u8
 }
 
 /// Those of eight rows, before they are found.

@@ -5,7 +5,7 @@
 
 use super::factors::{Factors, Multipliers, add_nothing, are_tame, operands_of_round, sums};
 use super::held::{Fp32, Held};
-use super::narrow::{NO_PLACES, find_places, nearest};
+use super::narrow::{NO_PLACES, find_places};
 use super::sum::{BIAS, POINT};
 use crate::tensix::dst::{COLUMNS, Row16};
 use multiversion::multiversion;
@@ -34,7 +34,7 @@ pub(super) fn multiply<const FMA: bool, const FIT: bool>(
     high: &mut [Row16],
     low: &mut [Row16],
 ) -> bool {
-    if add_nothing(a, b, nearest(less), high, low) {
+    if add_nothing(a, b, less, high, low) {
         return true;
     }
     let mut places = NO_PLACES;

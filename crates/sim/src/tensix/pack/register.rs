@@ -6,7 +6,7 @@
 //! sets the word that the others write, half by half.
 
 use super::Packer;
-use super::output::{EXPONENTS, Staged};
+use super::output::{Staged, UNIT};
 use crate::FaultClass::{MissingSpecification, UndefinedBehavior};
 use crate::tensix::attempt::Attempt;
 use crate::tensix::border::{Hold, Outside};
@@ -89,7 +89,7 @@ impl Packer {
         for stream in [&mut self.row_starts, &mut self.exponents, &mut self.data] {
             let held = stream.plan(0, 0, true).map_err(refused)?;
             if held.len != 0 {
-                let mut staged = Staged::<EXPONENTS>::default();
+                let mut staged = Staged::<UNIT>::default();
                 stream.stage(&mut staged);
                 outside.write_l1(held.addr, staged.units(held.len));
                 stream.advance(held, &staged, false);
