@@ -114,17 +114,6 @@ pub enum CoreFault<F> {
     },
 }
 
-/// When results become available.
-#[derive(Clone, Debug)]
-#[repr(C)]
-pub(crate) struct Scoreboard {
-    /// The cycle from which on no load, atomic or multiply is outstanding: the latest
-    /// completion so far.
-    pub(crate) outstanding: Cycle,
-    /// For each register, the cycle from which an instruction that reads it can enter EX1.
-    pub(crate) ready: [Cycle; 32],
-}
-
 /// A snapshot of a core for [`Core::restore`]: everything that determines its further execution,
 /// apart from its bus.
 #[derive(Clone, Debug)]
@@ -135,33 +124,47 @@ pub struct CoreState {
     retired: u64,
     skipped: u64,
     csr: CsrFile,
-    score: Scoreboard,
+    outstanding: Cycle,
+    ready: [Cycle; 32],
 }
 
 /// One baby RISC-V core.
 ///
-/// What every turn needs comes first and together: when many cores are simulated, each turn of one
-/// finds its state outside the processor's nearest cache.
+/// What every turn needs lies in few lines of the processor's cache: when many cores are simulated,
+/// each turn of one finds its state outside the nearest of them. These lines are the third and the
+/// fourth, from the last word of `csr` to the first ones of `polls`, those of the registers, and
+/// those of `ready` that a load needs.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Core {
+    /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not
+    /// depend on parking.
+    pub skipped: u64,
+    /// The core's own CSRs.
+    pub csr: CsrFile,
     /// The cycle at which the next instruction enters EX1 if its operands are ready.
     pub now: Cycle,
     /// Instructions executed.
     pub retired: u64,
-    pub(crate) pages: Pages,
     /// The next instruction.
     pub pc: u32,
+    /// The cycle from which on no load, atomic or multiply is outstanding: the latest
+    /// completion so far.
+    pub(crate) outstanding: Cycle,
+    pub(crate) pages: Pages,
     pub(crate) polls: Polls,
-    /// The core's own CSRs.
-    pub csr: CsrFile,
-    pub(crate) score: Scoreboard,
     /// x0..x31. `regs[0]` must stay zero.
     pub regs: [u32; 32],
-    /// Instructions of poll iterations that were skipped while parked; `retired + skipped` does not
-    /// depend on parking.
-    pub skipped: u64,
+    /// For each register, the cycle from which an instruction that reads it can enter EX1.
+    pub(crate) ready: [Cycle; 32],
 }
+
+// As it is said above.
+const _: () = {
+    assert!(std::mem::offset_of!(Core, csr) + size_of::<CsrFile>() == 160);
+    assert!(std::mem::offset_of!(Core, pages) == 192);
+    assert!(std::mem::offset_of!(Core, regs).is_multiple_of(64));
+};
 
 impl Core {
     /// A core with zeroed registers, `pc` 0 at cycle 0.
@@ -173,7 +176,8 @@ impl Core {
             retired: 0,
             skipped: 0,
             csr: CsrFile::new(hart),
-            score: Scoreboard { ready: [0; 32], outstanding: 0 },
+            outstanding: 0,
+            ready: [0; 32],
             pages: Pages::default(),
             polls: Polls::default(),
         }
@@ -187,7 +191,7 @@ impl Core {
         self.pc = pc;
         self.regs = [0; 32];
         self.csr.reset(now, self.retired + self.skipped);
-        self.score = Scoreboard { ready: [0; 32], outstanding: 0 };
+        (self.outstanding, self.ready) = (0, [0; 32]);
         self.pages.clear();
         self.polls.forget();
     }
@@ -201,7 +205,8 @@ impl Core {
             retired: self.retired,
             skipped: self.skipped,
             csr: self.csr.clone(),
-            score: self.score.clone(),
+            outstanding: self.outstanding,
+            ready: self.ready,
         }
     }
 
@@ -215,7 +220,7 @@ impl Core {
         self.retired = state.retired;
         self.skipped = state.skipped;
         self.csr.clone_from(&state.csr);
-        self.score.clone_from(&state.score);
+        (self.outstanding, self.ready) = (state.outstanding, state.ready);
         self.polls.forget();
     }
 
@@ -281,8 +286,8 @@ impl Core {
 
     /// Advances by whole iterations of the poll loop at whose head the core is.
     fn repeat(&mut self, cycles: Cycle) {
-        if self.score.outstanding > self.now {
-            for ready in self.score.ready.iter_mut().chain([&mut self.score.outstanding]) {
+        if self.outstanding > self.now {
+            for ready in self.ready.iter_mut().chain([&mut self.outstanding]) {
                 if *ready > self.now {
                     *ready += cycles;
                 }

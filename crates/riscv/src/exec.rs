@@ -141,8 +141,8 @@ impl Core {
                     // every instruction.
                     let &Insn { op, rs1, rs2, imm, .. } = insn;
                     let [rs1, rs2] = [rs1 & 31, rs2 & 31];
-                    if now < self.score.outstanding {
-                        let ready = &self.score.ready;
+                    if now < self.outstanding {
+                        let ready = &self.ready;
                         now = now.max(ready[usize::from(rs1)]).max(ready[usize::from(rs2)]);
                     }
                     let a = self.regs[usize::from(rs1)];
@@ -340,7 +340,7 @@ impl Core {
                             continue;
                         }
                         Op::Fence | Op::FenceI => {
-                            let at = now.max(self.score.outstanding);
+                            let at = now.max(self.outstanding);
                             if at >= limit {
                                 rare!()
                             }
@@ -428,16 +428,16 @@ impl Core {
         retired: u64,
         predicted: Cycle,
     ) -> Option<(Cycle, u64)> {
-        let (regs, score) = (&self.regs, &self.score);
-        match self.polls.visit(bus, &Visit { head_pc, now, retired, regs, score }) {
+        let (regs, outstanding, ready) = (&self.regs, self.outstanding, &self.ready);
+        match self.polls.visit(bus, &Visit { head_pc, now, retired, regs, outstanding, ready }) {
             Visited::GoesOn => None,
             Visited::Parked => Some((now, retired)),
             Visited::Armed => {
                 let head = (head_pc, insns.get(index..).unwrap_or_default());
                 let parked = self.park_at_once(bus, (now, limit), head, retired, predicted);
                 if parked.is_none() {
-                    let (regs, score) = (&self.regs, &self.score);
-                    self.polls.take_snapshot(bus, &Visit { head_pc, now, retired, regs, score });
+                    let (regs, outstanding, ready) = (&self.regs, self.outstanding, &self.ready);
+                    self.polls.take_snapshot(bus, &Visit { head_pc, now, retired, regs, outstanding, ready });
                 }
                 parked
             }
@@ -462,9 +462,9 @@ impl Core {
     /// that is later.
     #[inline(always)]
     pub(crate) fn result_at(&mut self, rd: u8, at: Cycle) {
-        let ready = &mut self.score.ready[usize::from(rd & 31)];
+        let ready = &mut self.ready[usize::from(rd & 31)];
         *ready = at.max(*ready);
-        self.score.ready[0] = 0;
-        self.score.outstanding = self.score.outstanding.max(at);
+        self.ready[0] = 0;
+        self.outstanding = self.outstanding.max(at);
     }
 }

@@ -1,6 +1,5 @@
 //! What is known of a loop head, for the detection of poll loops ([`crate::poll`]).
 
-use crate::core::Scoreboard;
 use crate::poll::WatchList;
 use crate::{Bus, Cycle};
 
@@ -19,7 +18,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Whether the state at `visit` equals this one.
     pub(crate) fn is<B: Bus>(&self, visit: &Visit<'_>, bus: &B) -> bool {
-        self.outstanding_in == visit.score.outstanding.saturating_sub(visit.now)
+        self.outstanding_in == visit.outstanding.saturating_sub(visit.now)
             && (self.outstanding_in == 0 || self.ready_in == visit.ready_in())
             && self.draining == bus.draining(visit.now)
             && self.cache == bus.cache_token()
@@ -29,7 +28,7 @@ impl Snapshot {
     /// Records the state at `visit`.
     pub(crate) fn take<B: Bus>(&mut self, visit: &Visit<'_>, bus: &B) {
         self.regs = *visit.regs;
-        self.outstanding_in = visit.score.outstanding.saturating_sub(visit.now);
+        self.outstanding_in = visit.outstanding.saturating_sub(visit.now);
         if self.outstanding_in != 0 {
             self.ready_in = visit.ready_in();
         }
@@ -96,11 +95,13 @@ pub(crate) struct Visit<'a> {
     pub(crate) now: Cycle,
     pub(crate) retired: u64,
     pub(crate) regs: &'a [u32; 32],
-    pub(crate) score: &'a Scoreboard,
+    /// As [`crate::Core`] has them.
+    pub(crate) outstanding: Cycle,
+    pub(crate) ready: &'a [Cycle; 32],
 }
 
 impl Visit<'_> {
     fn ready_in(&self) -> [Cycle; 32] {
-        self.score.ready.map(|ready| ready.saturating_sub(self.now))
+        self.ready.map(|ready| ready.saturating_sub(self.now))
     }
 }

@@ -102,7 +102,7 @@ impl Core {
                 now + timing::ISSUE + Cycle::from(store.hold)
             }
             // It waits for accesses in flight until the limit; otherwise the run loop executes it.
-            Op::Fence | Op::FenceI => return Err((now.max(self.score.outstanding), Stop::Limit)),
+            Op::Fence | Op::FenceI => return Err((now.max(self.outstanding), Stop::Limit)),
             Op::Ttinsn => {
                 let hold = self.ttinsn(bus, issue, insn.imm.cast_unsigned()).map_err(&mut stop)?;
                 then = Then::Next;
@@ -120,7 +120,7 @@ impl Core {
             Op::Jalr => return Err(stop(misaligned(a.wrapping_add(offset) & !1))),
             _ => match amo_of(insn.op) {
                 Some(amo) => {
-                    let now = now.max(self.score.outstanding);
+                    let now = now.max(self.outstanding);
                     let issue = Issue { now, ..*issue };
                     self.amo(bus, &issue, amo, [a, b], insn.rd).map_err(|exit| (now, stop(exit).1))?;
                     now + timing::ISSUE
@@ -254,7 +254,7 @@ impl Core {
     }
 
     fn after_csr(&self, now: Cycle) -> Cycle {
-        if self.csr.cfg0_dis_csr_sync() { now + timing::ISSUE } else { now.max(self.score.outstanding) + timing::CSR }
+        if self.csr.cfg0_dis_csr_sync() { now + timing::ISSUE } else { now.max(self.outstanding) + timing::CSR }
     }
 }
 

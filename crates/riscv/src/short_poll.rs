@@ -32,7 +32,7 @@ impl Core {
             return None;
         }
         // Nothing is in flight, so that its time depends on nothing before it.
-        if self.score.outstanding > now || bus.draining(now) != 0 || now >= limit {
+        if self.outstanding > now || bus.draining(now) != 0 || now >= limit {
             return None;
         }
         let (a, b) = (reg(branch.rs1), reg(branch.rs2));

@@ -53,14 +53,14 @@ pub(super) struct Fabric {
     flags: Box<[u8; (map::L1_SIZE / LINE) as usize]>,
     /// Counts changes of decoded code.
     pub(super) code_generation: u64,
-    pub(super) watches: Watches,
     /// The cycle of the coprocessor's step.
     pub(super) step: Cycle,
     /// The stores of speculative execution.
     pub(super) log: StoreLog,
+    pub(super) watches: Watches,
+    code: TileCode,
     /// By NoC: a write whose source is being read.
     outgoing: [Option<Outgoing>; 2],
-    code: TileCode,
     /// The unit of the coprocessor that acts, since when and for whom, if somebody observes.
     pub(super) acting: Option<(Cycle, Unit, Origin)>,
     pub(super) streams: Streams,

@@ -148,12 +148,12 @@ pub(crate) struct Tile {
     queue: EventQueue<Event>,
     /// The cycle of the last event that was applied.
     last_event: Cycle,
-    /// Whether cores are late.
-    late: Option<LateCores>,
     shared: Shared,
     slots: [Slot; 5],
     /// In the order of [`Processor`].
     ports: [Port; 5],
+    /// Whether cores are late.
+    late: Option<LateCores>,
 }
 
 impl Tile {

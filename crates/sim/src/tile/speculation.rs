@@ -34,6 +34,7 @@ const PAUSE: (u32, u32) = (16, 128);
 
 /// The stores since the checkpoint, and whether stores are logged.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct StoreLog {
     /// The tile speculates.
     pub(super) on: bool,

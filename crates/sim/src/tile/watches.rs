@@ -59,10 +59,10 @@ impl Registers {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub(super) struct Watches {
+    /// The registers that any agent watches.
+    any: Registers,
     /// The agents that sleep.
     sleepers: CoreSet,
-    /// The registers that any of them watches.
-    any: Registers,
     /// By sleeper.
     registers: [Registers; SLEEPERS],
     spans: [Vec<Range<u32>>; SLEEPERS],
