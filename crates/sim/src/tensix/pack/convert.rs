@@ -251,6 +251,16 @@ fn cut(x: u32, dropped: u32, flush: bool) -> u32 {
     x & 0x8000 | magnitude >> dropped << dropped
 }
 
+/// FP16 to FP8 with four bits of exponent: cuts the mantissa. What is smaller than the smallest
+/// normal becomes zero, what is larger than the largest number and what is none the largest
+/// magnitude. Not documented; as found on another simulator.
+#[inline]
+fn cut_to_4_bit_exponent(x: u32) -> u32 {
+    let magnitude = x >> 7 & 0xFF;
+    let rebased = (magnitude.wrapping_sub(8 << 3)).min(0x7F);
+    x >> 8 & 0x80 | if magnitude < 9 << 3 { 0 } else { rebased }
+}
+
 /// The late conversion of one datum by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Late {
@@ -280,6 +290,8 @@ pub(super) enum Late {
     CutFp8 {
         flush: bool,
     },
+    /// FP16 to FP8 with four bits of exponent.
+    CutFp8Of4,
 }
 
 impl Late {
@@ -297,6 +309,7 @@ impl Late {
             Self::NarrowFp8 => each(row, |x| narrow(x) >> 8),
             Self::Cut { dropped, flush } => each(row, |x| cut(x, dropped, flush)),
             Self::CutFp8 { flush } => each(row, |x| cut(x, 8, flush) >> 8),
+            Self::CutFp8Of4 => each(row, cut_to_4_bit_exponent),
         }
     }
 }

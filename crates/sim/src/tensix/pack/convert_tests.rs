@@ -191,6 +191,24 @@ fn late_conversions_from_fp16_keep_values() {
 }
 
 #[test]
+fn fp8_of_4_bits_of_exponent_is_cut_and_saturates() {
+    let inputs: Vec<u32> = (0..0x1_0000).collect();
+    for (x, y) in inputs.iter().zip(late(Late::CutFp8Of4, &inputs)) {
+        assert_eq!(y >> 7, x >> 15, "{x:#06x}");
+        let (v, y) = (value_16(*x).abs(), y & 0x7F);
+        if v < (-6f64).exp2() {
+            assert_eq!(y, 0, "{x:#06x}");
+        } else if v < 480.0 {
+            let exponent = v.log2().floor();
+            assert_eq!(f64::from(y >> 3) - 7.0, exponent, "{x:#06x}");
+            assert_eq!(f64::from(8 + (y & 7)), (8.0 * v / exponent.exp2()).trunc(), "{x:#06x}");
+        } else {
+            assert_eq!(y, 0x7F, "{x:#06x}");
+        }
+    }
+}
+
+#[test]
 fn late_conversions_to_bf16_cut() {
     let inputs = patterns();
     for (x, y) in inputs.iter().zip(late(Late::High { flush: true }, &inputs)) {

@@ -34,6 +34,7 @@ const FILLINGS: [Filling; 4] = [
             (FP32, BFP8, READ_32),
             (FP32, BFP4, READ_32),
             (FP32, BFP2, READ_32),
+            (FP16, FP8_OF_4, READ_32 | ROUND_10),
             (BF16, BF16, READ_32),
             (BFP8, BFP8, READ_32),
             (BFP8, BFP4, READ_32),
@@ -64,7 +65,7 @@ const FILLINGS: [Filling; 4] = [
     Filling {
         fill: (FP16, FP16),
         dst32: false,
-        conversions: &[(FP16, FP32, 0), (FP16, FP16, 0), (FP16, BF16, 0), (INT16, INT16, 0)],
+        conversions: &[(FP16, FP32, 0), (FP16, FP16, 0), (FP16, BF16, 0), (FP16, FP8_OF_4, 0), (INT16, INT16, 0)],
     },
 ];
 

@@ -58,6 +58,8 @@ pub(super) const BFP4: Format = block(7, 4, 8);
 pub(super) const INT32: Format = integer(8, 32);
 pub(super) const INT16: Format = integer(9, 16);
 pub(super) const FP8: Format = float(10, 5, 2);
+/// FP8 with four bits of exponent.
+pub(super) const FP8_OF_4: Format = float(10, 4, 3);
 pub(super) const INT8: Format = integer(14, 8);
 pub(super) const BFP2: Format = block(15, 2, 8);
 
@@ -348,7 +350,7 @@ impl Pack {
         const ROWS: u32 = 16;
         let (from, to) = (self.from.code, self.to.code);
         let row = ROWS * self.from.stride();
-        let exponents = if self.to == FP8 || self.to == INT8 { 0 } else { 4 };
+        let exponents = if [FP8, FP8_OF_4, INT8].contains(&self.to) { 0 } else { 4 };
         let mut settings = Settings::default();
         settings
             .set(cfg::PCK0_ADDR_CTRL_XY_REG_0_YSTRIDE, row)
@@ -363,6 +365,7 @@ impl Pack {
             .set(cfg::THCON_SEC_REG1_DISABLE_ZERO_COMPRESS, 1)
             .set(cfg::THCON_SEC_REG1_DISABLE_PACK_ZERO_FLAGS, u32::from(self.accumulate))
             .set(cfg::THCON_SEC_REG1_OUT_DATA_FORMAT, to)
+            .set(cfg::THCON_SEC_REG1_PAC_LF8_4B_EXP, u32::from(self.to == FP8_OF_4))
             .set(cfg::THCON_SEC_REG1_IN_DATA_FORMAT, from)
             .set(cfg::THCON_SEC_REG1_PACK_L1_ACC, u32::from(self.accumulate))
             .set(cfg::ALU_FORMAT_SPEC_REG2_DSTACC, from)
