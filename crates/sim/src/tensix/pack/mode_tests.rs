@@ -203,6 +203,15 @@ fn compression_of_what_has_no_format_is_refused() {
     }
 }
 
+#[test]
+fn fp8_of_4_bits_of_exponent_is_made_of_fp16_alone() {
+    const FP8: u32 = 10;
+    let mut b = set_up(BF16, BF16, FP8, false);
+    set(&mut b, cfg::THCON_SEC_REG1_PAC_LF8_4B_EXP, 1);
+    let said = refusal(&mut b, Pacr::build().word());
+    assert!(said.contains("four bits of exponent that is not made of FP16"), "{said}");
+}
+
 /// Tiles that are packed to see how often data round up.
 const TILES: usize = 8;
 

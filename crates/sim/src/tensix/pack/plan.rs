@@ -336,7 +336,7 @@ fn input(r: &Reader<'_>, early: Early) -> Result<(Kind, u32), Refusal> {
 }
 
 /// No document gives it, and it was not found elsewhere, either.
-const FP8_OF_4: &str = "FP8 with four bits of exponent made of eight, which is not documented";
+const FP8_OF_4: &str = "FP8 with four bits of exponent that is not made of FP16, which is not documented";
 
 /// The late conversion.
 fn late(r: &Reader<'_>, kind: Kind, mantissa: u32) -> Result<(Late, Layout), Refusal> {
@@ -359,8 +359,8 @@ fn late(r: &Reader<'_>, kind: Kind, mantissa: u32) -> Result<(Late, Layout), Ref
         (Kind::Narrow, code::FP32 | code::TF32) => (Late::Widen, plain(32)),
         (Kind::Wide | Kind::Narrow, code::BF16) => (bf16, plain(16)),
         (Kind::Wide | Kind::Narrow, code::FP16) => (cut(0), plain(16)),
-        (Kind::Wide, code::FP8) if of_4 => return Err((UnimplementedFunctionality, FP8_OF_4)),
-        (Kind::Narrow, code::FP8) if of_4 => (Late::CutFp8Of4, plain(8)),
+        (Kind::Narrow, code::FP8) if of_4 && mantissa == 10 => (Late::CutFp8Of4, plain(8)),
+        (Kind::Wide | Kind::Narrow, code::FP8) if of_4 => return Err((UnimplementedFunctionality, FP8_OF_4)),
         (Kind::Wide, code::FP8) => (Late::NarrowFp8, plain(8)),
         (Kind::Narrow, code::FP8) => (Late::CutFp8 { flush: mantissa > 2 }, plain(8)),
         (Kind::Wide | Kind::Narrow, code::BFP8) => (bf16, block(8)),
