@@ -8,14 +8,13 @@ print, compares them bit by bit. An error is there where numpy has the operation
 limits are wide, as for random cases (`ttnn_random.py`). All operations share a process, and after one that ends it the
 others have a new one. The exit code is the number of operations that are wrong or ended it.
 """
-import hashlib
 import math
 import os
 import subprocess
 import sys
 
 import numpy as np
-from ttnn_random import BF16, F32, LIMIT, ROWS, TILE, on_device, values_of
+from ttnn_random import BF16, F32, LIMIT, ROWS, TILE, digest_of, error_of, results_of
 
 I32, U32, U16 = "int32", "uint32", "uint16"
 SHAPE, BATCH = (1, 1, 64, 96), (2, 3, 64, 96)
@@ -24,11 +23,6 @@ HALVES = (1, 1, 64, 128)
 
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
-
-
-def softmax(x, axis=-1):
-    e = np.exp(x - x.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
 
 
 erf = np.vectorize(math.erf)
@@ -189,7 +183,7 @@ class Operations:
             self.add(f"{name}_bw", [self.input()] + [self.input(SHAPE, "pos")] * 2, find(name))
 
     def moreh(self):
-        ttnn = self.ttnn
+        ttnn, softmax = self.ttnn, self.ops.softmax
         for axis in (2, 3):
             run = lambda a, axis=axis: ttnn.moreh_softmax(a, dim=axis)
             self.add(f"moreh_softmax {axis}", [self.input(BATCH)], run, lambda x, axis=axis: softmax(x, axis))
@@ -328,7 +322,7 @@ class Operations:
         mask = self.input((1, 1, 1, 96), "b")
         run = lambda a, mask: ttnn.scale_mask_softmax_in_place(a, 0.5, mask)
         self.add("scale_mask_softmax_in_place", [self.input(), mask], run)
-        self.add("softmax_in_place", [self.input()], ttnn.softmax_in_place, softmax)
+        self.add("softmax_in_place", [self.input()], ttnn.softmax_in_place, self.ops.softmax)
         run = lambda a, mask: parts.attention_softmax(a, head_size=64, attention_mask=mask)
         self.add("attention_softmax", [self.input((1, 2, 64, 96)), mask], run)
         self.add("layer_norm_pre_all_gather", [self.input()], ttnn.layer_norm_pre_all_gather)
@@ -360,7 +354,7 @@ class Operations:
             return parts.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=False)
 
         def reference(q, k, v, mask):
-            return softmax(q @ k.swapaxes(2, 3) / 8 + mask) @ v
+            return self.ops.softmax(q @ k.swapaxes(2, 3) / 8 + mask) @ v
 
         inputs = [heads] * 3 + [self.input((1, 1, 64, 64), "b")]
         # As for random attention: exponents and products are those of the lowest fidelity.
@@ -375,33 +369,16 @@ class Operations:
 
 def check(ops, ttnn, name, inputs, run, reference, limit):
     """What came of an operation, its error where there is a reference, and a digest of its results."""
-    generator = np.random.default_rng(list(name.encode()))
-    tensors, values = [], []
-    try:
-        for one in inputs:
-            tensor, value = on_device(ops, ttnn, generator, one)
-            tensors.append(tensor), values.append(value)
-        results = run(*tensors)
-        ttnn.synchronize_device(ops.DEV[0])
-        several = isinstance(results, (tuple, list))
-        results = [one for one in (results if several else [results]) if isinstance(one, ttnn.Tensor)]
-        tensors += results
-        found = [values_of(ttnn, result.cpu()) for result in results]
-        whole = results[0].dtype not in (ttnn.bfloat16, ttnn.float32)
-    except RuntimeError:
+    came = results_of(ops, ttnn, np.random.default_rng(list(name.encode())), inputs, run)
+    if came is None:
         return "refused", None, ""
-    finally:
-        for tensor in tensors:
-            if ttnn.is_tensor_storage_on_device(tensor) and tensor.is_allocated():
-                ttnn.deallocate(tensor)
-    digest = hashlib.sha1(b"".join(np.where(np.isnan(one), np.nan, one).tobytes() for one in found)).hexdigest()[:16]
+    values, results = came
+    digest = digest_of([found for _, found in results])
     if reference is None:
         return "ok", None, digest
-    wanted = np.asarray(reference(*values), np.float64)
-    apart = math.inf
-    if found[0].size == wanted.size:
-        apart = np.abs(found[0].reshape(wanted.shape) - wanted).max() / max(1e-9, np.abs(wanted).max())
-    limit = limit or (0 if whole else LIMIT[BF16])
+    kind, found = results[0]
+    apart = error_of(found, reference(*values))
+    limit = limit or (LIMIT[BF16] if kind in (ttnn.bfloat16, ttnn.float32) else 0)
     return "ok" if apart <= limit else "WRONG", apart, digest
 
 

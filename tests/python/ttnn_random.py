@@ -327,31 +327,48 @@ def on_device(ops, ttnn, generator, given):
     return host.to(ops.DEV[0], place), values
 
 
-def check(ops, ttnn, cases, seed, number):
-    """What a case is, its error, the limit and a digest of its result; an error of `None`: ttnn refuses it."""
-    what, given, run, reference, limit = cases.draw(random.Random(seed * 1_000_003 + number))
-    generator = np.random.default_rng([seed, number])
+def results_of(ops, ttnn, generator, given, run):
+    """The values of the inputs and the results with theirs, on one card; `None`: ttnn refuses it."""
     tensors, values = [], []
     try:
         for one in given:
             tensor, value = on_device(ops, ttnn, generator, one)
             tensors.append(tensor), values.append(value)
-        result = run(*tensors)
+        results = run(*tensors)
         ttnn.synchronize_device(ops.DEV[0])
-        tensors.append(result)
-        found = values_of(ttnn, result.cpu())
+        several = isinstance(results, (tuple, list))
+        results = [one for one in (results if several else [results]) if isinstance(one, ttnn.Tensor)]
+        tensors += results
+        return values, [(result.dtype, values_of(ttnn, result.cpu())) for result in results]
     except RuntimeError:
-        return what, None, limit, "refused"
+        return None
     finally:
         for tensor in tensors:
             if ttnn.is_tensor_storage_on_device(tensor) and tensor.is_allocated():
                 ttnn.deallocate(tensor)
-    digest = hashlib.sha1(np.where(np.isnan(found), np.nan, found).tobytes()).hexdigest()[:16]
-    wanted = np.asarray(reference(*values), np.float64)
+
+
+def digest_of(found):
+    return hashlib.sha1(b"".join(np.where(np.isnan(one), np.nan, one).tobytes() for one in found)).hexdigest()[:16]
+
+
+def error_of(found, wanted):
+    """The largest error, relative to the largest value; what is no number is infinitely far away."""
+    wanted = np.asarray(wanted, np.float64)
     if found.size != wanted.size:
-        return what, math.inf, limit, digest
+        return math.inf
     apart = np.abs(found.reshape(wanted.shape) - wanted).max() / max(1e-9, np.abs(wanted).max())
-    return what, apart if math.isfinite(apart) else math.inf, limit, digest
+    return apart if math.isfinite(apart) else math.inf
+
+
+def check(ops, ttnn, cases, seed, number):
+    """What a case is, its error, the limit and a digest of its result; an error of `None`: ttnn refuses it."""
+    what, given, run, reference, limit = cases.draw(random.Random(seed * 1_000_003 + number))
+    came = results_of(ops, ttnn, np.random.default_rng([seed, number]), given, run)
+    if came is None:
+        return what, None, limit, "refused"
+    values, [(_, found)] = came
+    return what, error_of(found, reference(*values)), limit, digest_of([found])
 
 
 def main():
