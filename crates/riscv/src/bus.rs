@@ -111,6 +111,7 @@ pub enum Refuse<F> {
 
 /// Why an access cannot be done within the run loop.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u32)] // as wide as the value in whose place it is returned, which is not taken apart then
 pub enum NotQuick {
     /// The core has to call [`Bus::load`] or [`Bus::store`].
     Ask,

@@ -17,8 +17,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         if offset >= map::LOCAL_SIZE_DM as usize {
             return None; // without touching the port
         }
-        (offset < self.ports.own.local.len() && offset + width.bytes() as usize <= self.ports.own.local.len())
-            .then_some(offset)
+        (offset + width.bytes() as usize <= self.ports.own.local.len()).then_some(offset)
     }
 
     /// The wall clock. A core may read it without regard to the others when the latched
