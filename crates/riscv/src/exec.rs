@@ -35,14 +35,6 @@ enum Pause {
     Visit,
 }
 
-/// The extra cycles of control transfers under the present setting of the predictor.
-struct Bubbles {
-    /// Taken backward branch, `jal`, return.
-    predicted: Cycle,
-    /// Backward branch that is not taken.
-    fall_through: Cycle,
-}
-
 impl Core {
     /// Executes until `now >= limit` or one of the other exits. No access to the bus happens at or
     /// after `limit`.
@@ -101,7 +93,6 @@ impl Core {
                 (self.now, self.retired, self.pc) = (now, retired, pc);
                 return Stop::Limit;
             }
-            let bubbles = self.bubbles();
             let base = pc & !(CODE_PAGE_BYTES - 1);
             let page = match pages.get(bus, now, base, pc) {
                 Ok(page) => page,
@@ -130,7 +121,7 @@ impl Core {
                     continue;
                 }};
             }
-            // Continues after a pause of the inner loop while page and predictor stay the same.
+            // Continues after a pause of the inner loop while the page stays the same.
             loop {
                 let pause = loop {
                     if now >= limit {
@@ -224,9 +215,9 @@ impl Core {
                         ($taken:expr) => {{
                             let predicted = timing::predicts_taken(imm);
                             if $taken {
-                                jump!(if predicted { bubbles.predicted } else { timing::MISPREDICT })
+                                jump!(if predicted { self.predicted() } else { timing::MISPREDICT })
                             }
-                            next!(if predicted { bubbles.fall_through } else { 0 })
+                            next!(if predicted { timing::MISPREDICT - self.predicted() } else { 0 })
                         }};
                     }
                     macro_rules! multiply {
@@ -314,7 +305,7 @@ impl Core {
                             if imm & 3 == 0 {
                                 self.write(insn.rd, here!().wrapping_add(4));
                             }
-                            jump!(bubbles.predicted)
+                            jump!(self.predicted())
                         }
                         Op::Jalr => {
                             let from = here!();
@@ -324,7 +315,7 @@ impl Core {
                             }
                             self.write(insn.rd, from.wrapping_add(4));
                             let is_return = insn.rs1 == RA && insn.rd == 0;
-                            let bubble = if is_return { bubbles.predicted } else { timing::MISPREDICT };
+                            let bubble = if is_return { self.predicted() } else { timing::MISPREDICT };
                             now += timing::ISSUE + bubble;
                             retired = count.wrapping_add(index as u64) + 1;
                             pc = target;
@@ -409,7 +400,7 @@ impl Core {
                     }
                     Pause::Visit => {
                         let place = (pc, &page.insns[..], index);
-                        let parked = self.visit_head(bus, (now, limit), place, retired, bubbles.predicted);
+                        let parked = self.visit_head(bus, (now, limit), place, retired);
                         if let Some((now, retired)) = parked {
                             (self.now, self.retired, self.pc) = (now, retired, pc);
                             return Stop::Parked;
@@ -429,7 +420,6 @@ impl Core {
         (now, limit): (Cycle, Cycle),
         (head_pc, insns, index): (u32, &[Insn], usize),
         retired: u64,
-        predicted: Cycle,
     ) -> Option<(Cycle, u64)> {
         let (regs, outstanding, ready) = (&self.regs, self.outstanding, &self.ready);
         match self.polls.visit(bus, &Visit { head_pc, now, retired, regs, outstanding, ready }) {
@@ -437,7 +427,7 @@ impl Core {
             Visited::Parked => Some((now, retired)),
             Visited::Armed => {
                 let head = (head_pc, insns.get(index..).unwrap_or_default());
-                let parked = self.park_at_once(bus, (now, limit), head, retired, predicted);
+                let parked = self.park_at_once(bus, (now, limit), head, retired, self.predicted());
                 if parked.is_none() {
                     let (regs, outstanding, ready) = (&self.regs, self.outstanding, &self.ready);
                     self.polls.take_snapshot(bus, &Visit { head_pc, now, retired, regs, outstanding, ready });
@@ -447,12 +437,12 @@ impl Core {
         }
     }
 
-    fn bubbles(&self) -> Bubbles {
-        if self.csr.cfg0_dis_bp() {
-            Bubbles { predicted: timing::MISPREDICT, fall_through: 0 }
-        } else {
-            Bubbles { predicted: 0, fall_through: timing::MISPREDICT }
-        }
+    /// The extra cycles of control transfers that are predicted: taken backward branches, `jal` and
+    /// returns. With the predictor off they are mispredicted, and a backward branch that is not
+    /// taken, otherwise mispredicted, has none.
+    #[inline(always)]
+    fn predicted(&self) -> Cycle {
+        Cycle::from(self.csr.cfg0_dis_bp()) * timing::MISPREDICT
     }
 
     #[inline(always)]
