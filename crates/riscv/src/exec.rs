@@ -11,7 +11,7 @@
 //! in `rare.rs`; then it continues.
 
 use crate::loop_head::Visit;
-use crate::pages::Pages;
+use crate::pages::Current;
 use crate::poll::Visited;
 use crate::rare::{INSTRN_BUF_BASE, Issue, Stop, Then};
 use crate::{
@@ -55,13 +55,12 @@ impl Core {
             *fault = Some(CoreFault::MisalignedTarget { pc, target });
             return Stop::Fault;
         }
-        let mut pages = std::mem::take(&mut self.pages);
+        let mut current = self.pages.take_current();
         if bus.take_code_changed() {
-            pages.clear();
+            current = self.pages.cleared();
         }
-        let stop = self.execute(bus, limit, &mut pages, fault);
-        // What is there since they were taken holds nothing that had to be dropped.
-        std::mem::forget(std::mem::replace(&mut self.pages, pages));
+        let stop = self.execute(bus, limit, &mut current, fault);
+        self.pages.give_back(current);
         stop
     }
 
@@ -81,7 +80,7 @@ impl Core {
         &mut self,
         bus: &mut B,
         limit: Cycle,
-        pages: &mut Pages,
+        current: &mut Current,
         fault: &mut Option<CoreFault<B::Fault>>,
     ) -> Stop {
         let mut now = self.now;
@@ -94,7 +93,7 @@ impl Core {
                 return Stop::Limit;
             }
             let base = pc & !(CODE_PAGE_BYTES - 1);
-            let page = match pages.get(bus, now, base, pc) {
+            let page = match self.pages.get(current, bus, now, (base, pc)) {
                 Ok(page) => page,
                 Err(cause) => {
                     (self.now, self.retired, self.pc) = (now, retired, pc);
@@ -385,7 +384,7 @@ impl Core {
                                 if then != Then::Next {
                                     (retired, pc) = (retired + 1, here!());
                                     if then == Then::NewCode {
-                                        pages.clear();
+                                        *current = self.pages.cleared();
                                     }
                                     continue 'page;
                                 }
