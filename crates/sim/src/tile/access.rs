@@ -55,18 +55,18 @@ pub(super) struct Reach<'a> {
     pub(super) fabric: &'a mut Fabric,
     pub(super) nius: [Unit<'a, Niu>; 2],
     pub(super) tensix: Unit<'a, Tensix>,
-    pub(super) ports: Ports<'a>,
+    pub(super) ports: &'a mut Ports,
 }
 
 impl Shared {
     /// Everything, as a core or the debug interface reaches it.
-    pub(super) fn reach<'a>(&'a mut self, ports: Ports<'a>) -> Reach<'a> {
+    pub(super) fn reach<'a>(&'a mut self, ports: &'a mut Ports) -> Reach<'a> {
         let nius = self.nius.each_mut().map(Unit::Other);
         Reach { fabric: &mut self.fabric, nius, tensix: Unit::Other(&mut self.tensix), ports }
     }
 
     /// NIU `noc` (0 or 1), and what it reaches.
-    pub(super) fn niu<'a>(&'a mut self, noc: usize, ports: Ports<'a>) -> (&'a mut Niu, Reach<'a>) {
+    pub(super) fn niu<'a>(&'a mut self, noc: usize, ports: &'a mut Ports) -> (&'a mut Niu, Reach<'a>) {
         let [niu0, niu1] = &mut self.nius;
         let (niu, nius) = match noc {
             0 => (niu0, [Unit::Own, Unit::Other(niu1)]),
@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// The coprocessor, and what it reaches.
-    pub(super) fn coprocessor<'a>(&'a mut self, ports: Ports<'a>) -> (&'a mut Tensix, Reach<'a>) {
+    pub(super) fn coprocessor<'a>(&'a mut self, ports: &'a mut Ports) -> (&'a mut Tensix, Reach<'a>) {
         let nius = self.nius.each_mut().map(Unit::Other);
         (&mut self.tensix, Reach { fabric: &mut self.fabric, nius, tensix: Unit::Own, ports })
     }
@@ -138,7 +138,7 @@ impl Reach<'_> {
             }
             region => {
                 if let Region::LocalOf { core, offset } = region
-                    && let Some(value) = self.ports.get(core).peek(offset as usize, width)
+                    && let Some(value) = self.ports[core.index()].peek(offset as usize, width)
                 {
                     return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
                 }
@@ -164,7 +164,7 @@ impl Reach<'_> {
     ) -> Result<(), Refuse<Fault>> {
         let region = Region::decode(addr);
         if let Region::LocalOf { core, offset } = region
-            && self.ports.get(core).poke(offset as usize, width, value)
+            && self.ports[core.index()].poke(offset as usize, width, value)
         {
             return Ok(());
         }

@@ -85,7 +85,7 @@ impl Memory for Reach<'_> {
 
 impl Shared {
     /// Sends a request of NIU `noc`.
-    pub(super) fn depart(&mut self, ports: Ports<'_>, noc: u8, start: Start, out: &mut Outbox) -> Result<(), Fault> {
+    pub(super) fn depart(&mut self, ports: &mut Ports, noc: u8, start: Start, out: &mut Outbox) -> Result<(), Fault> {
         let (niu, mut memory) = self.niu(usize::from(noc), ports);
         let next = niu.depart(start, &mut memory, out)?;
         // The next piece of a request that hardware splits.
@@ -106,7 +106,7 @@ impl Shared {
     /// Receives the answer to a read of NIU `noc`.
     pub(super) fn receive_data(
         &mut self,
-        ports: Ports<'_>,
+        ports: &mut Ports,
         at: Cycle,
         packet: Box<Packet>,
         out: &mut Outbox,
@@ -131,7 +131,7 @@ impl Shared {
     /// to itself is a fault.
     pub(super) fn receive(
         &mut self,
-        ports: Ports<'_>,
+        ports: &mut Ports,
         at: Cycle,
         packet: &Packet,
         out: &mut Outbox,

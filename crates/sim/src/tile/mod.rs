@@ -151,7 +151,7 @@ pub(crate) struct Tile {
     shared: Shared,
     slots: [Slot; 5],
     /// In the order of [`Processor`].
-    ports: [Port; 5],
+    ports: Ports,
     /// Whether cores are late.
     late: Option<LateCores>,
 }
@@ -272,7 +272,7 @@ impl Tile {
 
     /// Everything in the tile that a register access can reach.
     fn reach(&mut self) -> Reach<'_> {
-        self.shared.reach(Ports::all(&mut self.ports))
+        self.shared.reach(&mut self.ports)
     }
 
     /// True when `core` sleeps on a cached copy of `addr` (see [`Tile::park`]).
@@ -372,11 +372,11 @@ impl Tile {
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
             Event::Depart(noc, leaving) => {
-                self.shared.depart(Ports::all(&mut self.ports), noc, Start { at, leaving }, out)
+                self.shared.depart(&mut self.ports, noc, Start { at, leaving }, out)
             }
             Event::Packet(packet) if matches!(packet.body, Body::ReadResponse { .. }) => {
                 let from = packet.from;
-                let received = self.shared.receive_data(Ports::all(&mut self.ports), at, packet, out);
+                let received = self.shared.receive_data(&mut self.ports, at, packet, out);
                 received.map_err(|fault| fault.sent_by(from).at_tile(self.xy))
             }
             Event::Packet(packet) => {
@@ -401,7 +401,7 @@ impl Tile {
             let views = self.core_views();
             self.shared.fabric.debug.show_cores(Some(views));
         }
-        let result = self.shared.receive(Ports::all(&mut self.ports), at, packet, out);
+        let result = self.shared.receive(&mut self.ports, at, packet, out);
         if asks {
             self.shared.fabric.debug.show_cores(None);
         }

@@ -6,7 +6,6 @@
 
 use super::fabric::{get, put};
 use crate::timing;
-use tilework_abi::tensix::Processor;
 use tilework_riscv::{CsrFile, Cycle, Width};
 
 /// Bytes of a cache line (BabyRISCV/README.md: 4 lines of 16 bytes).
@@ -198,40 +197,5 @@ impl Port {
     }
 }
 
-/// The ports of a tile, borrowed while one core runs: its own and those of the others.
-pub(super) struct Ports<'a> {
-    before: &'a mut [Port],
-    /// The port of the running core.
-    pub(super) own: &'a mut Port,
-    after: &'a mut [Port],
-}
-
-impl<'a> Ports<'a> {
-    /// For `core`, which runs.
-    #[inline]
-    pub(super) fn of(ports: &'a mut [Port; 5], core: Processor) -> Self {
-        let (before, rest) = ports.split_at_mut(core.index());
-        let (own, after) = rest.split_at_mut(1);
-        Self { before, own: &mut own[0], after }
-    }
-
-    /// For an agent that is not a core; which port is [`Ports::own`] does not matter to it.
-    pub(super) fn all(ports: &'a mut [Port; 5]) -> Self {
-        Self::of(ports, Processor::Brisc)
-    }
-
-    /// The same ports, borrowed for a shorter time.
-    pub(super) fn reborrow(&mut self) -> Ports<'_> {
-        Ports { before: self.before, own: self.own, after: self.after }
-    }
-
-    /// The port of `core`.
-    pub(super) fn get(&mut self, core: Processor) -> &mut Port {
-        let own = self.before.len();
-        match core.index() {
-            i if i < own => &mut self.before[i],
-            i if i == own => self.own,
-            i => &mut self.after[i - own - 1],
-        }
-    }
-}
+/// The ports of a tile, in the order of [`tilework_abi::tensix::Processor`].
+pub(super) type Ports = [Port; 5];

@@ -2,7 +2,6 @@
 
 use super::events::Event;
 use super::fabric::Fabric;
-use super::port::Ports;
 use super::watches::{COPROCESSOR, CoreSet};
 use super::{Activity, Tile, commands_cores, shows_cores, wake};
 use crate::bits::members;
@@ -118,7 +117,7 @@ impl Tile {
         let stale = poll.watched.iter().enumerate().filter(|(_, watch)| is_stale(watch));
         let stale = stale.fold(0_u32, |set, (n, _)| set | 1 << n);
         let seen = || poll.watched.iter().enumerate().filter(|(n, _)| stale >> n & 1 == 0).map(|(_, watch)| watch);
-        let mut reach = self.shared.reach(Ports::all(&mut self.ports));
+        let mut reach = self.shared.reach(&mut self.ports);
         if seen().all(|w| reach.peek(processor, now, w.addr, w.width) == Some(w.value)) {
             for watch in seen() {
                 self.shared.fabric.watch(i, if is_fresh { bytes_of(watch) } else { Fabric::around(watch.addr) });

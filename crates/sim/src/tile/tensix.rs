@@ -5,7 +5,6 @@
 use super::Tile;
 use super::access::Reach;
 use super::fabric::Fabric;
-use super::port::Ports;
 use super::watches::{COPROCESSOR, mask_out};
 use crate::probe::{Agent, Passing, Spans, Unit, Wants, What};
 use crate::tensix::{Hold, Issuer, Origin, Outside, Row, thread_of};
@@ -17,7 +16,7 @@ impl Tile {
     /// Steps the coprocessor before the cycle `end`, until it has a side effect outside itself;
     /// true when it has had none. No core and no event is due before `end`.
     pub(super) fn step_coprocessor(&mut self, end: Cycle) -> Result<bool, Fault> {
-        let (tensix, mut outside) = self.shared.coprocessor(Ports::all(&mut self.ports));
+        let (tensix, mut outside) = self.shared.coprocessor(&mut self.ports);
         let result = tensix.run(end, &mut outside);
         if self.shared.tensix.take_has_pushed() {
             self.tell_of_pushes();

@@ -5,7 +5,7 @@
 
 use super::access::Shared;
 use super::bus::TileBus;
-use super::port::{Port, Ports};
+use super::port::Ports;
 use super::{Activity, Tile};
 use crate::bits::members;
 use crate::noc::Outbox;
@@ -213,12 +213,11 @@ fn interpret<const PROBED: bool, const COUNTED: bool>(
     core: &mut Core,
     who: Processor,
     shared: &mut Shared,
-    ports: &mut [Port; 5],
+    ports: &mut Ports,
     (horizon, limit): (&mut Cycle, Cycle),
     out: Option<&mut Outbox>,
     fault: &mut Option<CoreFault<Fault>>,
 ) -> Stop {
-    let ports = Ports::of(ports, who);
     let mut bus = TileBus::<PROBED, COUNTED> { shared, core: who, ports, horizon: *horizon, out, due: NEVER };
     let stop = core.run_apart(&mut bus, limit, fault);
     *horizon = bus.horizon;

@@ -34,8 +34,8 @@ const _: () = assert!(map::LOCAL_SIZE_DM >= map::LOCAL_SIZE_TRISC);
 pub(super) struct TileBus<'a, const PROBED: bool, const COUNTED: bool> {
     pub(super) shared: &'a mut Shared,
     pub(super) core: Processor,
-    /// The core's own port, and those of the others.
-    pub(super) ports: Ports<'a>,
+    /// Those of all cores; its own is at its index.
+    pub(super) ports: &'a mut Ports,
     /// Shared accesses at or after this cycle must wait.
     pub(super) horizon: Cycle,
     /// What leaves the tile; `None` during speculation, when nothing does.
@@ -116,7 +116,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         if self.stops_here() {
             return Err(Refuse::Sync);
         }
-        let load = self.shared.reach(self.ports.reborrow()).load(Some(self.core), at, addr, width)?;
+        let load = self.shared.reach(self.ports).load(Some(self.core), at, addr, width)?;
         self.limit_by_coprocessor();
         Ok(load)
     }
@@ -135,7 +135,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             return Err(Refuse::Sync);
         }
         let by = Issuer { core: self.core, pc };
-        self.shared.reach(self.ports.reborrow()).store(Some(by), at, addr, width, value)?;
+        self.shared.reach(self.ports).store(Some(by), at, addr, width, value)?;
         // A reset takes effect before the core continues.
         if self.shared.fabric.reset_changed.is_some() {
             self.horizon = 0;
@@ -189,14 +189,14 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             let word = addr & !3;
             self.shared.fabric.log.log_l1(word, self.shared.fabric.l1_load(word, Width::Word));
         }
-        self.ports.own.l0.drop_line(addr);
+        self.ports[self.core.index()].l0.drop_line(addr);
         put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
         self.shared.fabric.drop_code(addr, width.bytes());
         if is_source {
             self.shared.fabric.changed(at, addr, width.bytes());
         }
         let effect = if self.take_code_changed() { Effect::Code } else { Effect::Visible };
-        Ok(Store { hold: self.ports.own.stores.push(at, addr), effect })
+        Ok(Store { hold: self.ports[self.core.index()].stores.push(at, addr), effect })
     }
 
     fn load_anywhere(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, Refused> {
@@ -220,8 +220,8 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         self.shared.fabric.log.make_room();
         if addr < map::L1_SIZE && at < self.horizon && self.shared.fabric.l1_load(addr, width) == value & width.mask() {
             // The value does not change: no sleeper has to wake, and decoded code stays valid.
-            self.ports.own.l0.drop_line(addr);
-            return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Same });
+            self.ports[self.core.index()].l0.drop_line(addr);
+            return Ok(Store { hold: self.ports[self.core.index()].stores.push(at, addr), effect: Effect::Same });
         }
         // The run loop has tried the quick path already, unless it records.
         if niu_register(addr).is_some() {
@@ -316,8 +316,8 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
         if self.must_wake(sleepers) {
             return Err(Refuse::Sync);
         }
-        let drain = self.ports.own.stores.drain(at);
-        self.ports.own.l0.flush(at);
+        let drain = self.ports[self.core.index()].stores.drain(at);
+        self.ports[self.core.index()].l0.flush(at);
         let old = self.shared.fabric.l1_load(addr, Width::Word);
         self.shared.fabric.l1_store(addr, Width::Word, op.apply(old, value));
         self.shared.fabric.changed(at, addr, 4);
@@ -352,8 +352,8 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
                 self.shared.fabric.stale_code.emptied(core);
             }
         }
-        self.ports.own.l0.flush(at);
-        u32::try_from(self.ports.own.stores.drain(at)).unwrap_or(u32::MAX)
+        self.ports[self.core.index()].l0.flush(at);
+        u32::try_from(self.ports[self.core.index()].stores.drain(at)).unwrap_or(u32::MAX)
     }
 
     #[inline(always)]
@@ -383,9 +383,9 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
 
     #[inline(always)]
     fn take_code_changed(&mut self) -> bool {
-        let changed = self.ports.own.code_seen != self.shared.fabric.code_generation;
+        let changed = self.ports[self.core.index()].code_seen != self.shared.fabric.code_generation;
         if changed {
-            self.ports.own.code_seen = self.shared.fabric.code_generation;
+            self.ports[self.core.index()].code_seen = self.shared.fabric.code_generation;
         }
         changed
     }
@@ -398,7 +398,7 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
     }
 
     fn csr_changed(&mut self, _at: Cycle, csr: &CsrFile) {
-        self.ports.own.l0.configure(csr);
+        self.ports[self.core.index()].l0.configure(csr);
     }
 
     #[inline]
@@ -415,10 +415,10 @@ impl<const PROBED: bool, const COUNTED: bool> Bus for TileBus<'_, PROBED, COUNTE
     }
 
     fn cache_token(&self) -> [u32; 4] {
-        self.ports.own.l0.tags()
+        self.ports[self.core.index()].l0.tags()
     }
 
     fn draining(&self, at: Cycle) -> Cycle {
-        self.ports.own.stores.drain(at)
+        self.ports[self.core.index()].stores.drain(at)
     }
 }

@@ -17,7 +17,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         if offset >= map::LOCAL_SIZE_DM as usize {
             return None; // without touching the port
         }
-        (offset + width.bytes() as usize <= self.ports.own.local.len()).then_some(offset)
+        (offset + width.bytes() as usize <= self.ports[self.core.index()].local.len()).then_some(offset)
     }
 
     /// The wall clock. A core may read it without regard to the others when the latched
@@ -56,7 +56,7 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
     #[inline(always)]
     pub(super) fn load_within_loop(&mut self, at: Cycle, addr: u32, width: Width) -> Result<Load, NotQuick> {
         if addr < map::L1_SIZE {
-            if let Some((word, stays)) = self.ports.own.l0.hit(addr) {
+            if let Some((word, stays)) = self.ports[self.core.index()].l0.hit(addr) {
                 // Watched, although the copy is private: when the loop flushes the cache, the next
                 // iteration reads L1 again. Tile::park handles the lines that stay.
                 let access = if stays { Access::Watched } else { Access::Volatile };
@@ -66,14 +66,14 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
             if at >= self.horizon {
                 return Err(NotQuick::Sync);
             }
-            self.ports.own.l0.fill(at, addr, &self.shared.fabric.l1[..]);
+            self.ports[self.core.index()].l0.fill(at, addr, &self.shared.fabric.l1[..]);
             let value = self.shared.fabric.l1_load(addr, width);
             return Ok(Load { value, latency: timing::LOAD_L1, access: Access::Watched });
         }
         let Some(offset) = self.local_offset(addr, width) else {
             return self.quick_register(at, addr, width);
         };
-        let value = get(&self.ports.own.local, offset, width);
+        let value = get(&self.ports[self.core.index()].local, offset, width);
         Ok(Load { value, latency: timing::LOAD_LOCAL, access: Access::Private })
     }
 
@@ -100,9 +100,9 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
                     return Err(NotQuick::Ask);
                 }
             }
-            self.ports.own.l0.drop_line(addr);
+            self.ports[self.core.index()].l0.drop_line(addr);
             put(&mut self.shared.fabric.l1[..], addr as usize, width, value);
-            return Ok(Store { hold: self.ports.own.stores.push(at, addr), effect: Effect::Visible });
+            return Ok(Store { hold: self.ports[self.core.index()].stores.push(at, addr), effect: Effect::Visible });
         }
         let Some(offset) = self.local_offset(addr, width) else {
             if addr == map::INSTRN_BUF_BASE {
@@ -137,13 +137,13 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         };
         if self.shared.fabric.log.on {
             let word = offset & !3;
-            if !self.shared.fabric.log.log_local(self.core, word as u32, get(&self.ports.own.local, word, Width::Word))
+            if !self.shared.fabric.log.log_local(self.core, word as u32, get(&self.ports[self.core.index()].local, word, Width::Word))
             {
                 return Err(NotQuick::Ask);
             }
         }
-        let silent = get(&self.ports.own.local, offset, width) == value & width.mask();
-        put(&mut self.ports.own.local, offset, width, value);
+        let silent = get(&self.ports[self.core.index()].local, offset, width) == value & width.mask();
+        put(&mut self.ports[self.core.index()].local, offset, width, value);
         Ok(Store { hold: 0, effect: if silent { Effect::Silent } else { Effect::Visible } })
     }
 
