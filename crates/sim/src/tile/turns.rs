@@ -17,6 +17,8 @@ use tilework_riscv::{Core, CoreFault, Cycle, Exit, Stop};
 
 /// Bits of a core's index behind its cycle. No run comes to 2^61 cycles.
 const INDEX_BITS: u32 = 3;
+/// The cycle of [`NEVER`] as a place: that of a core that does not run.
+const FAR: Cycle = NEVER >> INDEX_BITS;
 
 /// A core's turn.
 pub(super) struct Turn {
@@ -59,17 +61,16 @@ impl Order {
         self.0[self.0.len() - 1] = place;
     }
 
-    /// The next turn; [`NEVER`] if no core runs. The coprocessor is at cycle `coprocessor`.
+    /// The next turn, at [`FAR`] if no core runs. The coprocessor is at cycle `coprocessor`.
     #[inline]
     fn turn(&self, coprocessor: Cycle) -> Turn {
         let [first, second, ..] = self.0;
         let index = |place: Cycle| (place & ((1 << INDEX_BITS) - 1)) as usize;
         let core = index(first);
         // In the same cycle the lower index goes first.
-        let others = if second == NEVER { NEVER } else { (second >> INDEX_BITS) + Cycle::from(index(second) > core) };
-        let now = if first == NEVER { NEVER } else { first >> INDEX_BITS };
+        let others = (second >> INDEX_BITS) + Cycle::from(index(second) > core);
         // The coprocessor is the last agent of a cycle.
-        Turn { core, now, horizon: others.min(coprocessor.saturating_add(1)) }
+        Turn { core, now: first >> INDEX_BITS, horizon: others.min(coprocessor.saturating_add(1)) }
     }
 }
 
@@ -77,7 +78,7 @@ impl Tile {
     /// The next turn, if a core runs.
     pub(super) fn turn(&self) -> Option<Turn> {
         let turn = self.order().turn(self.shared.tensix.next());
-        (turn.now != NEVER).then_some(turn)
+        (turn.now != FAR).then_some(turn)
     }
 
     /// The cycle of the running core that is first.
@@ -115,6 +116,7 @@ impl Tile {
         }
         let mut order = self.order();
         let mut fault = None;
+        let until = until.min(FAR);
         loop {
             let limit = out.horizon(until);
             let coprocessor = self.shared.tensix.next();
