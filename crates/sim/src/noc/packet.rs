@@ -213,8 +213,9 @@ pub(crate) struct Outbox {
     departures: VecDeque<Waiting>,
     /// When the first leaves, or [`NEVER`].
     earliest: Cycle,
-    /// When the first leaves of those that the running node has added, or [`NEVER`].
-    own: Cycle,
+    /// When an answer to those that the running node has added may arrive at the earliest, because
+    /// the look-ahead has passed, or [`NEVER`].
+    answer: Cycle,
     /// The first cycle past which the host must have had a chance to react, or [`NEVER`].
     limit: Cycle,
     /// What the nodes have recorded for observers.
@@ -223,7 +224,7 @@ pub(crate) struct Outbox {
 
 impl Default for Outbox {
     fn default() -> Self {
-        Self { departures: VecDeque::new(), earliest: NEVER, own: NEVER, limit: NEVER, events: Vec::new() }
+        Self { departures: VecDeque::new(), earliest: NEVER, answer: NEVER, limit: NEVER, events: Vec::new() }
     }
 }
 
@@ -236,7 +237,7 @@ impl Outbox {
         let Place { node, x, y } = packet.from;
         let sender = u32::from(node) << 16 | u32::from(x) << 8 | u32::from(y);
         self.earliest = self.earliest.min(at);
-        self.own = self.own.min(at);
+        self.answer = self.answer.min(at.saturating_add(LOOKAHEAD));
         // Departures of one node and cycle keep their order.
         in_order::insert(&mut self.departures, Waiting { at, sender, packet }, Waiting::key);
     }
@@ -247,13 +248,12 @@ impl Outbox {
     }
     /// Another node runs from now on.
     pub(crate) fn begin(&mut self) {
-        self.own = NEVER;
+        self.answer = NEVER;
     }
-    /// How far the running node may go towards `until`: an answer to the packets that it has added
-    /// may arrive as soon as the look-ahead has passed.
+    /// How far the running node may go towards `until`.
     #[inline]
     pub(crate) fn horizon(&self, until: Cycle) -> Cycle {
-        until.min(self.own.saturating_add(LOOKAHEAD)).min(self.limit)
+        until.min(self.answer).min(self.limit)
     }
     /// The first departure that has not been taken.
     #[inline]
@@ -289,7 +289,7 @@ impl Outbox {
             return None;
         }
         let first = self.departures.pop_front();
-        self.own = NEVER;
+        self.answer = NEVER;
         self.earliest = self.departures.front().map_or(NEVER, |d| d.at);
         first.map(|Waiting { at, packet, .. }| Departure { at, packet })
     }
