@@ -44,6 +44,7 @@ impl fmt::Display for Insn {
         let name = op.name();
         let bits = imm.cast_unsigned();
         match op.format() {
+            Format::R if op == Op::Pack && self.rs2 == 0 => write!(f, "zext.h {rd}, {rs1}"),
             Format::R => write!(f, "{name} {rd}, {rs1}, {rs2}"),
             Format::Unary => write!(f, "{name} {rd}, {rs1}"),
             Format::I | Format::Shift => write!(f, "{name} {rd}, {rs1}, {imm}"),

@@ -250,9 +250,9 @@ impl Core {
                         Op::Cpop => a.count_ones(),
                         Op::SextB => i32::from(a as i8).cast_unsigned(),
                         Op::SextH => i32::from(a as i16).cast_unsigned(),
-                        Op::ZextH => a & 0xffff,
                         Op::OrcB => alu::orc_b(a),
                         Op::Rev8 => a.swap_bytes(),
+                        Op::Brev8 => a.reverse_bits().swap_bytes(),
                         Op::Add => a.wrapping_add(b),
                         Op::Sub => a.wrapping_sub(b),
                         Op::Sll => a << (b & 31),
@@ -275,6 +275,7 @@ impl Core {
                         Op::Maxu => a.max(b),
                         Op::Rol => a.rotate_left(b & 31),
                         Op::Ror => a.rotate_right(b & 31),
+                        Op::Pack => a & 0xffff | b << 16,
 
                         Op::Mul => multiply!(a.wrapping_mul(b)),
                         Op::Mulh => multiply!(alu::mulh(a, b)),

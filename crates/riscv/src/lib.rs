@@ -3,7 +3,7 @@
 //!
 //! The core does not know about tiles. Memory, devices and the Tensix instruction push are behind
 //! [`Bus`], which the crate above implements. Instruction set: RV32IM, Zicsr, Zaamo, Zba, Zbb,
-//! `fence`, `fence.i` and `.ttinsn`. A word that is not in the table is [`CoreFault::Illegal`],
+//! `pack` and `brev8` of Zbkb, `fence`, `fence.i` and `.ttinsn`. A word that is not in the table is [`CoreFault::Illegal`],
 //! never a panic.
 //!
 //! Followed documents (`tenstorrent/tt-isa-documentation`, folder

@@ -3,9 +3,9 @@
 //! The [`Op`] enum, the decoder ([`crate::Insn::decode`]), the encoder ([`crate::encode`]) and the
 //! disassembler derive from it; the interpreter matches on [`Op`] without a default arm, so that a
 //! new row does not compile until it has a meaning. Encodings: the ratified RISC-V unprivileged
-//! specification (RV32I, M, Zicsr, Zifencei, Zaamo, Zba, Zbb) and
-//! `BabyRISCV/PushTensixInstruction.md` for `.ttinsn`, whose encoding is "the low two bits are not
-//! 11" and which therefore has no row of its own among the match/mask pairs.
+//! specification (RV32I, M, Zicsr, Zifencei, Zaamo, Zba, Zbb, of Zbkb what the compiler's extension
+//! `xttzbkb` has) and `BabyRISCV/PushTensixInstruction.md` for `.ttinsn`, whose encoding is "the low
+//! two bits are not 11" and which therefore has no row of its own among the match/mask pairs.
 //!
 //! Rows are grouped by major opcode (bits 6:2); the decoder looks only at the rows of one group.
 
@@ -111,6 +111,8 @@ instructions! {
     SextH   "sext.h"  0x6050_1013 0xfff0_707f Unary;
     OrcB    "orc.b"   0x2870_5013 0xfff0_707f Unary;
     Rev8    "rev8"    0x6980_5013 0xfff0_707f Unary;
+    // OP-IMM: Zbkb
+    Brev8   "brev8"   0x6870_5013 0xfff0_707f Unary;
     // AUIPC
     Auipc   "auipc"   0x0000_0017 0x0000_007f U;
     // STORE
@@ -161,7 +163,8 @@ instructions! {
     Maxu    "maxu"    0x0a00_7033 0xfe00_707f R;
     Rol     "rol"     0x6000_1033 0xfe00_707f R;
     Ror     "ror"     0x6000_5033 0xfe00_707f R;
-    ZextH   "zext.h"  0x0800_4033 0xfff0_707f Unary;
+    // OP: Zbkb. With `zero` it is `zext.h` of Zbb.
+    Pack    "pack"    0x0800_4033 0xfe00_707f R;
     // LUI
     Lui     "lui"     0x0000_0037 0x0000_007f U;
     // BRANCH

@@ -17,7 +17,7 @@ use proptest::test_runner::TestRunner;
 use tilework_riscv::{Core, CoreFault, Exit, Format, HartKind, Insn, Op, TABLE, encode};
 
 /// Every qemu knows this CPU, and older ones no `max`.
-const CPU: &str = "rv32,zba=true,zbb=true";
+const CPU: &str = "rv32,zba=true,zbb=true,zbkb=true";
 const PROGRAMS: usize = 400;
 const LENGTH: usize = 100;
 /// Where the ELF is loaded: in L1 and above qemu's lowest mappable address.

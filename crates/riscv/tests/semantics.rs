@@ -159,7 +159,15 @@ fn zbb_counts_and_extensions() {
     check_unary(Op::Cpop, &[(0, 0), (ONES, 32), (0x8000_0001, 2), (0x5555_5555, 16)]);
     check_unary(Op::SextB, &[(0x80, 0xffff_ff80), (0x17f, 0x7f), (0xffff_ff00, 0)]);
     check_unary(Op::SextH, &[(0x8000, 0xffff_8000), (0x1_7fff, 0x7fff)]);
-    check_unary(Op::ZextH, &[(0xffff_8000, 0x8000), (0x1234_5678, 0x5678)]);
+}
+
+#[test]
+fn zbkb() {
+    let [low, high] = [0x1234_5678, 0x9abc_def0];
+    check_binary(Op::Pack, &[(low, high, 0xdef0_5678), (ONES, 0, 0xffff), (0, ONES, 0xffff_0000)]);
+    // `zext.h`
+    check_binary(Op::Pack, &[(0xffff_8000, 0, 0x8000), (low, 0, 0x5678)]);
+    check_unary(Op::Brev8, &[(0x0102_0480, 0x8040_2001), (low, 0x482c_6a1e), (ONES, ONES)]);
 }
 
 #[test]

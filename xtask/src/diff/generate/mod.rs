@@ -28,7 +28,7 @@ pub enum Kind {
     /// NoC requests of a core: reads, writes, multicasts, inline writes, atomics, with
     /// all counters.
     Noc,
-    /// Random RV32IM, Zba, Zbb and Zaamo programs.
+    /// Random RV32IM, Zba, Zbb, Zbkb and Zaamo programs.
     Programs,
     /// Atomics of several tiles and cores on the same words.
     Atomics,

@@ -1,5 +1,5 @@
-//! Random programs for one core: RV32IM, Zba, Zbb and Zaamo, with loads and stores to L1 and local
-//! RAM, forward branches and short loops.
+//! Random programs for one core: RV32IM, Zba, Zbb, Zbkb and Zaamo, with loads and stores to L1 and
+//! local RAM, forward branches and short loops.
 //!
 //! The instructions come from the table of `tilework-riscv`, so a new row is tested as soon as it
 //! exists. Left out: CSRs (they show time), `.ttinsn` (the coprocessor is not under test here),
