@@ -8,7 +8,9 @@
 //! (unless they are made late, [`super::late`]).
 //! Virtual channels are not modelled: where hardware interleaves two packets on a link, here the
 //! second waits for the first, and both are through after the same time; and a waiting packet does
-//! not block the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time.
+//! not block the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time. The
+//! first is the one that left first, although it may come to the link later; only what a tile sends
+//! to itself does not wait for such packets ([`turn_around`]).
 
 use super::grid::ROUTERS;
 use super::late::{Late, LatePackets};
@@ -81,6 +83,18 @@ fn cross(free_at: &mut Cycle, head: Cycle, flits: u64, latency: u64) -> Cycle {
     let start = head.max(*free_at);
     *free_at = start + flits * timing::FLIT;
     start + latency
+}
+
+/// A packet to its own tile turns around in its router; returns when its head comes to the NIU.
+///
+/// It takes its share of the link to the NIU and does not wait for it: mostly that is booked by
+/// answers that left before and are still on their way. Hardware would hold the packet in the NIU
+/// until the link is free, so that a core that waits until it has left ("flushed") would not see it
+/// come much later. Kernels that multicast a flag to themselves and then clear theirs rely on that.
+#[inline]
+fn turn_around(free_at: &mut Cycle, head: Cycle, flits: u64) -> Cycle {
+    *free_at = head.max(*free_at) + flits * timing::FLIT;
+    head + timing::ROUTER_HOP + timing::ROUTER_TO_NIU // see timing::LOOKAHEAD
 }
 
 /// One step in the direction of data flow.
@@ -184,7 +198,7 @@ impl Links {
         let (to_x, to_y) = inside(to);
         let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
         if (x, y) == (to_x, to_y) {
-            head += timing::ROUTER_HOP; // see timing::LOOKAHEAD
+            return turn_around(&mut links.eject[index(x, y)], head, flits) + flits * timing::FLIT;
         }
         // NoC 0 goes along X first, NoC 1 along Y.
         if noc == 0 {
@@ -214,7 +228,7 @@ impl Links {
         let flits = packet.body.flits();
         let tree = Tree::new(tiles, x_major);
         let (x, y) = inside(packet.from);
-        let mut at_niu = [0; ROUTERS];
+        let (own, mut at_niu) = (index(x, y), [0; ROUTERS]);
         let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
         let (mut major, mut minor) = if x_major { (x, y) } else { (y, x) };
         let (major_size, minor_size) = if x_major { (WIDTH, HEIGHT) } else { (HEIGHT, WIDTH) };
@@ -235,7 +249,11 @@ impl Links {
                     let here = index(x, y);
                     if tree.majors >> along & 1 == 1 {
                         if tree.members[here] {
-                            let niu = cross(&mut links.eject[here], branch, flits, timing::ROUTER_TO_NIU);
+                            let link = &mut links.eject[here];
+                            let niu = match here == own {
+                                true => turn_around(link, branch, flits),
+                                false => cross(link, branch, flits, timing::ROUTER_TO_NIU),
+                            };
                             at_niu[here] = niu + flits * timing::FLIT;
                         }
                         left -= 1;
@@ -256,9 +274,7 @@ impl Links {
         }
         for &tile in tiles {
             let (x, y) = inside(tile);
-            let own = (x, y) == inside(packet.from);
-            let arrival = at_niu[index(x, y)] + if own { timing::ROUTER_HOP } else { 0 };
-            deliver(arrival, tile, Box::new(Packet { to: Dest::Copy(tile), ..packet.clone() }));
+            deliver(at_niu[index(x, y)], tile, Box::new(Packet { to: Dest::Copy(tile), ..packet.clone() }));
         }
     }
 }

@@ -371,9 +371,7 @@ impl Tile {
 
     fn apply(&mut self, at: Cycle, event: Event, out: &mut Outbox) -> Result<(), Fault> {
         let result = match event {
-            Event::Depart(noc, leaving) => {
-                self.shared.depart(&mut self.ports, noc, Start { at, leaving }, out)
-            }
+            Event::Depart(noc, leaving) => self.shared.depart(&mut self.ports, noc, Start { at, leaving }, out),
             Event::Packet(packet) if matches!(packet.body, Body::ReadResponse { .. }) => {
                 let from = packet.from;
                 let received = self.shared.receive_data(&mut self.ports, at, packet, out);

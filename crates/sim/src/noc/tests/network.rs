@@ -129,6 +129,27 @@ fn a_busy_link_is_waited_for() {
     assert_eq!(arrivals[1].0, 14 + 257 + 9 + 5 + 1);
 }
 
+#[test]
+fn what_a_tile_sends_to_itself_does_not_wait_for_what_comes_later() {
+    let grid = board_grid(Board::P150);
+    let (from, next) = (tile(&grid, 5, 7), tile(&grid, 6, 7));
+    let rect = NocRect { start: NocXy::new(3, 5), end: NocXy::new(7, 9) };
+    let tiles = grid.rectangle(0, rect.encode(), None).expect("tiles");
+    // It comes from the right, all around the torus, and has the link to the NIU from 5 + 16 * 9 on.
+    let far = ping(0, next, from);
+    let data = write_of(0, from, Dest::Multicast(tiles.clone()), 256);
+    let flag = write_of(0, from, Dest::Multicast(tiles), 4);
+    let own = write_of(0, from, Dest::Unicast(from), 4);
+    let arrivals = run(&mut Network::new(), vec![(0, far), (1, data), (6, flag), (8, own)]);
+    let to_itself = |packet: &Packet| match packet.to {
+        Dest::Unicast(to) | Dest::Copy(to) => packet.from == from && to == from,
+        _ => false,
+    };
+    let own: Vec<Cycle> = arrivals.iter().filter(|(_, packet)| to_itself(packet)).map(|&(at, _)| at).collect();
+    // Behind each other, with 5, 2 and 2 flits.
+    assert_eq!((arrivals[0].0, own), (hops(16), vec![1 + 5 + 9 + 5 + 5, 27, 29]));
+}
+
 fn multicast(grid: &Grid, noc: u8, from: Place, x_major: bool) -> HashMap<(u8, u8), Cycle> {
     let rect = NocRect { start: NocXy::new(3, 5), end: NocXy::new(7, 9) };
     let word = if noc == 0 { rect.encode() } else { rect.encode_noc1() };

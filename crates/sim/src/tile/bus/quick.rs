@@ -137,8 +137,11 @@ impl<const PROBED: bool, const COUNTED: bool> TileBus<'_, PROBED, COUNTED> {
         };
         if self.shared.fabric.log.on {
             let word = offset & !3;
-            if !self.shared.fabric.log.log_local(self.core, word as u32, get(&self.ports[self.core.index()].local, word, Width::Word))
-            {
+            if !self.shared.fabric.log.log_local(
+                self.core,
+                word as u32,
+                get(&self.ports[self.core.index()].local, word, Width::Word),
+            ) {
                 return Err(NotQuick::Ask);
             }
         }
