@@ -3,8 +3,8 @@
 //!
 //! The core does not know about tiles. Memory, devices and the Tensix instruction push are behind
 //! [`Bus`], which the crate above implements. Instruction set: RV32IM, Zicsr, Zaamo, Zba, Zbb,
-//! `pack` and `brev8` of Zbkb, `fence`, `fence.i` and `.ttinsn`. A word that is not in the table is [`CoreFault::Illegal`],
-//! never a panic.
+//! `pack` and `brev8` of Zbkb, `fence`, `fence.i` and `.ttinsn`. A word that is not in the table is
+//! [`CoreFault::Illegal`], never a panic.
 //!
 //! Followed documents (`tenstorrent/tt-isa-documentation`, folder
 //! `BlackholeA0/TensixTile/BabyRISCV`): `README.md` (pipeline and latencies, see [`timing`]),

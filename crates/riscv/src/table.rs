@@ -4,8 +4,8 @@
 //! disassembler derive from it; the interpreter matches on [`Op`] without a default arm, so that a
 //! new row does not compile until it has a meaning. Encodings: the ratified RISC-V unprivileged
 //! specification (RV32I, M, Zicsr, Zifencei, Zaamo, Zba, Zbb, of Zbkb what the compiler's extension
-//! `xttzbkb` has) and `BabyRISCV/PushTensixInstruction.md` for `.ttinsn`, whose encoding is "the low
-//! two bits are not 11" and which therefore has no row of its own among the match/mask pairs.
+//! `xttzbkb` has) and `BabyRISCV/PushTensixInstruction.md` for `.ttinsn`, whose encoding is "the
+//! low two bits are not 11" and which therefore has no row of its own among the match/mask pairs.
 //!
 //! Rows are grouped by major opcode (bits 6:2); the decoder looks only at the rows of one group.
 

@@ -135,7 +135,7 @@ fn what_a_tile_sends_to_itself_does_not_wait_for_what_comes_later() {
     let (from, next) = (tile(&grid, 5, 7), tile(&grid, 6, 7));
     let rect = NocRect { start: NocXy::new(3, 5), end: NocXy::new(7, 9) };
     let tiles = grid.rectangle(0, rect.encode(), None).expect("tiles");
-    // It comes from the right, all around the torus, and has the link to the NIU from 5 + 16 * 9 on.
+    // It goes all around the torus, and has the link to the NIU from cycle 5 + 16 * 9 on.
     let far = ping(0, next, from);
     let data = write_of(0, from, Dest::Multicast(tiles.clone()), 256);
     let flag = write_of(0, from, Dest::Multicast(tiles), 4);
