@@ -8,6 +8,7 @@
 mod atomics;
 mod grid;
 mod late;
+mod link;
 mod network;
 mod niu;
 mod outgoing;

@@ -3,17 +3,16 @@
 //! A NoC is a torus of 17 x 12 routers. Coordinates here are those of NoC 0. NoC 0 moves data
 //! right, then down; NoC 1 up, then left (WormholeB0/NoC/RoutingPaths.md; `NOC_NODE_ID` bit 28 of
 //! BlackholeA0/NoC/MemoryMap.md). A packet's head takes a fixed time per hop and waits at each link
-//! until the packets before it have passed; its tail follows one flit a cycle behind. Packets are
-//! handled in the order of departure, so those between the same two NIUs never overtake each other
-//! (unless they are made late, [`super::late`]).
+//! until the packets that came before it have passed ([`super::link`]); its tail follows one flit a
+//! cycle behind. Packets between the same two NIUs never overtake each other (unless they are made
+//! late, [`super::late`]).
 //! Virtual channels are not modelled: where hardware interleaves two packets on a link, here the
 //! second waits for the first, and both are through after the same time; and a waiting packet does
-//! not block the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time. The
-//! first is the one that left first, although it may come to the link later; only what a tile sends
-//! to itself does not wait for such packets ([`turn_around`]).
+//! not block the links behind it. A path reservation (`NOC_CMD_PATH_RESERVE`) takes no time.
 
 use super::grid::ROUTERS;
 use super::late::{Late, LatePackets};
+use super::link::{Front, Gaps, Link};
 use super::packet::NodeId;
 use super::{Departure, Dest, NocStats, Packet, Place};
 use crate::{Cycle, timing};
@@ -23,78 +22,96 @@ const NOCS: usize = 2;
 const WIDTH: u8 = GRID_X as u8;
 const HEIGHT: u8 = GRID_Y as u8;
 
-/// When each link of one NoC becomes free.
+/// Each router has four links.
+const LINKS: usize = 4 * ROUTERS;
+/// Router to the next one in X, row by row.
+const X: usize = 0;
+/// Router to the next one in Y, column by column.
+const Y: usize = ROUTERS;
+/// NIU to router.
+const INJECT: usize = 2 * ROUTERS;
+/// Router to NIU.
+const EJECT: usize = 3 * ROUTERS;
+
+/// The links of one NoC, and their gaps before the last one.
 #[derive(Clone, Debug)]
 struct Links {
-    /// NIU to router.
-    inject: [Cycle; ROUTERS],
-    /// Router to the next one in X, row by row.
-    x: [[Cycle; WIDTH as usize]; HEIGHT as usize],
-    /// Router to the next one in Y, column by column.
-    y: [[Cycle; HEIGHT as usize]; WIDTH as usize],
-    /// Router to NIU.
-    eject: [Cycle; ROUTERS],
+    links: [Link; LINKS],
+    gaps: [Gaps; LINKS],
 }
 
 impl Links {
     const fn new() -> Self {
-        Self {
-            inject: [0; ROUTERS],
-            x: [[0; WIDTH as usize]; HEIGHT as usize],
-            y: [[0; HEIGHT as usize]; WIDTH as usize],
-            eject: [0; ROUTERS],
-        }
+        Self { links: [Link::NEW; LINKS], gaps: [const { Gaps::new() }; LINKS] }
     }
 
-    /// The link from router (`x`, `y`) along X or along Y.
+    /// Carries a packet across one link.
     #[inline]
-    fn along(&mut self, x_axis: bool, x: u8, y: u8) -> &mut Cycle {
-        match x_axis {
-            true => &mut self.x[usize::from(y)][usize::from(x)],
-            false => &mut self.y[usize::from(x)][usize::from(y)],
+    fn cross(&mut self, link: usize, front: &mut Front, latency: u64) {
+        self.links[link].cross(&mut self.gaps[link], front, latency);
+    }
+
+    /// Carries a packet along the links of one row or column, whose first one is `line`, from the
+    /// router at `from` to the one at `to`, in the direction of data flow.
+    #[inline]
+    fn travel(&mut self, line: Line, noc: usize, (from, to): (u8, u8), front: &mut Front) {
+        let (from, to) = (line.first + usize::from(from), line.first + usize::from(to));
+        let end = line.first + line.links;
+        let parts = match noc {
+            0 if from <= to => [from..to, 0..0],
+            0 => [from..end, line.first..to],
+            _ if to <= from => [to + 1..from + 1, 0..0],
+            _ => [line.first..from + 1, to + 1..end],
+        };
+        for part in parts {
+            let links = self.links[part.clone()].iter_mut().zip(&mut self.gaps[part]);
+            match noc {
+                0 => links.for_each(|(link, gaps)| link.cross(gaps, front, timing::ROUTER_HOP)),
+                _ => links.rev().for_each(|(link, gaps)| link.cross(gaps, front, timing::ROUTER_HOP)),
+            }
         }
+    }
+
+    /// Carries a packet to its own tile, which turns around in its router.
+    ///
+    /// It takes its share of the link to the NIU and does not wait for it. Hardware would hold the
+    /// packet in the NIU until the link is free, so that a core that waits until it has left
+    /// ("flushed") would not see it come much later. Kernels that multicast a flag to themselves and
+    /// then clear theirs rely on that.
+    #[inline]
+    fn turn_around(&mut self, own: usize, front: &mut Front) {
+        let head = front.head + timing::ROUTER_HOP + timing::ROUTER_TO_NIU; // see timing::LOOKAHEAD
+        self.cross(EJECT + own, front, 0);
+        (front.head, front.behind) = (head, 0);
     }
 }
 
-/// Carries a head along the links of one row or column, from the router at `from` to the one at
-/// `to`, in the direction of data flow.
+/// The links of a row or of a column.
+#[derive(Clone, Copy)]
+struct Line {
+    first: usize,
+    links: usize,
+}
+
+/// The links along row `y`.
 #[inline]
-fn travel(links: &mut [Cycle], noc: usize, from: u8, to: u8, head: Cycle, flits: u64) -> Cycle {
-    let (from, to) = (usize::from(from), usize::from(to));
-    let hop = |head, free_at: &mut Cycle| cross(free_at, head, flits, timing::ROUTER_HOP);
-    match noc {
-        0 if from <= to => links[from..to].iter_mut().fold(head, hop),
-        0 => {
-            let head = links[from..].iter_mut().fold(head, hop);
-            links[..to].iter_mut().fold(head, hop)
-        }
-        _ if to <= from => links[to + 1..=from].iter_mut().rev().fold(head, hop),
-        _ => {
-            let head = links[..=from].iter_mut().rev().fold(head, hop);
-            links[to + 1..].iter_mut().rev().fold(head, hop)
-        }
+fn row(y: u8) -> Line {
+    Line { first: X + usize::from(y) * usize::from(WIDTH), links: usize::from(WIDTH) }
+}
+
+/// The links along column `x`.
+#[inline]
+fn column(x: u8) -> Line {
+    Line { first: Y + usize::from(x) * usize::from(HEIGHT), links: usize::from(HEIGHT) }
+}
+
+/// The link from router (`x`, `y`) along X or along Y.
+#[inline]
+fn along(x_axis: bool, x: u8, y: u8) -> usize {
+    match x_axis {
+        true => row(y).first + usize::from(x),
+        false => column(x).first + usize::from(y),
     }
-}
-
-/// Waits for a link, holds it for a packet's flits, and returns when its head comes out at
-/// the other end.
-#[inline]
-fn cross(free_at: &mut Cycle, head: Cycle, flits: u64, latency: u64) -> Cycle {
-    let start = head.max(*free_at);
-    *free_at = start + flits * timing::FLIT;
-    start + latency
-}
-
-/// A packet to its own tile turns around in its router; returns when its head comes to the NIU.
-///
-/// It takes its share of the link to the NIU and does not wait for it: mostly that is booked by
-/// answers that left before and are still on their way. Hardware would hold the packet in the NIU
-/// until the link is free, so that a core that waits until it has left ("flushed") would not see it
-/// come much later. Kernels that multicast a flag to themselves and then clear theirs rely on that.
-#[inline]
-fn turn_around(free_at: &mut Cycle, head: Cycle, flits: u64) -> Cycle {
-    *free_at = head.max(*free_at) + flits * timing::FLIT;
-    head + timing::ROUTER_HOP + timing::ROUTER_TO_NIU // see timing::LOOKAHEAD
 }
 
 /// One step in the direction of data flow.
@@ -196,20 +213,22 @@ impl Links {
         let noc = usize::from(noc & 1);
         let (x, y) = inside(from);
         let (to_x, to_y) = inside(to);
-        let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
+        let mut front = Front::new(at, flits);
+        links.cross(INJECT + index(x, y), &mut front, timing::NIU_TO_ROUTER);
         if (x, y) == (to_x, to_y) {
-            return turn_around(&mut links.eject[index(x, y)], head, flits) + flits * timing::FLIT;
+            links.turn_around(index(x, y), &mut front);
+            return front.tail();
         }
         // NoC 0 goes along X first, NoC 1 along Y.
         if noc == 0 {
-            head = travel(&mut links.x[usize::from(y)], noc, x, to_x, head, flits);
-            head = travel(&mut links.y[usize::from(to_x)], noc, y, to_y, head, flits);
+            links.travel(row(y), noc, (x, to_x), &mut front);
+            links.travel(column(to_x), noc, (y, to_y), &mut front);
         } else {
-            head = travel(&mut links.y[usize::from(x)], noc, y, to_y, head, flits);
-            head = travel(&mut links.x[usize::from(to_y)], noc, x, to_x, head, flits);
+            links.travel(column(x), noc, (y, to_y), &mut front);
+            links.travel(row(to_y), noc, (x, to_x), &mut front);
         }
-        head = cross(&mut links.eject[index(to_x, to_y)], head, flits, timing::ROUTER_TO_NIU);
-        head + flits * timing::FLIT
+        links.cross(EJECT + index(to_x, to_y), &mut front, timing::ROUTER_TO_NIU);
+        front.tail()
     }
 
     /// Carries a copy to each of `tiles` along one tree (RoutingPaths.md, "Broadcast routes", and
@@ -225,51 +244,51 @@ impl Links {
     ) {
         let links = self;
         let noc = usize::from(packet.noc & 1);
-        let flits = packet.body.flits();
         let tree = Tree::new(tiles, x_major);
         let (x, y) = inside(packet.from);
         let (own, mut at_niu) = (index(x, y), [0; ROUTERS]);
-        let mut head = cross(&mut links.inject[index(x, y)], at, flits, timing::NIU_TO_ROUTER);
+        let mut front = Front::new(at, packet.body.flits());
+        links.cross(INJECT + own, &mut front, timing::NIU_TO_ROUTER);
         let (mut major, mut minor) = if x_major { (x, y) } else { (y, x) };
         let (major_size, minor_size) = if x_major { (WIDTH, HEIGHT) } else { (HEIGHT, WIDTH) };
         let place = |major: u8, minor: u8| if x_major { (major, minor) } else { (minor, major) };
 
         while tree.majors >> major & 1 == 0 && tree.majors != 0 {
             let (x, y) = place(major, minor);
-            head = cross(links.along(x_major, x, y), head, flits, timing::ROUTER_HOP);
+            links.cross(along(x_major, x, y), &mut front, timing::ROUTER_HOP);
             major = step(noc, major, major_size);
         }
         let mut lines = tree.minors.count_ones();
         while lines > 0 {
             if tree.minors >> minor & 1 == 1 {
                 lines -= 1;
-                let (mut along, mut branch, mut left) = (major, head, tree.majors.count_ones());
+                let (mut at, mut branch, mut left) = (major, front, tree.majors.count_ones());
                 loop {
-                    let (x, y) = place(along, minor);
+                    let (x, y) = place(at, minor);
                     let here = index(x, y);
-                    if tree.majors >> along & 1 == 1 {
+                    if tree.majors >> at & 1 == 1 {
                         if tree.members[here] {
-                            let link = &mut links.eject[here];
-                            let niu = match here == own {
-                                true => turn_around(link, branch, flits),
-                                false => cross(link, branch, flits, timing::ROUTER_TO_NIU),
-                            };
-                            at_niu[here] = niu + flits * timing::FLIT;
+                            let mut copy = branch;
+                            match here == own {
+                                true => links.turn_around(here, &mut copy),
+                                false => links.cross(EJECT + here, &mut copy, timing::ROUTER_TO_NIU),
+                            }
+                            at_niu[here] = copy.tail();
                         }
                         left -= 1;
                         if left == 0 {
                             break;
                         }
                     }
-                    branch = cross(links.along(x_major, x, y), branch, flits, timing::ROUTER_HOP);
-                    along = step(noc, along, major_size);
+                    links.cross(along(x_major, x, y), &mut branch, timing::ROUTER_HOP);
+                    at = step(noc, at, major_size);
                 }
                 if lines == 0 {
                     break;
                 }
             }
             let (x, y) = place(major, minor);
-            head = cross(links.along(!x_major, x, y), head, flits, timing::ROUTER_HOP);
+            links.cross(along(!x_major, x, y), &mut front, timing::ROUTER_HOP);
             minor = step(noc, minor, minor_size);
         }
         for &tile in tiles {

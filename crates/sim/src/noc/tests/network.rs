@@ -124,9 +124,16 @@ fn a_busy_link_is_waited_for() {
     // 1 + 256 flits leave (1,2) for (3,2) from cycle 0; they occupy the link after (2,2) during 14
     // .. 14 + 257.
     let long = write_of(0, a, Dest::Unicast(c), 16384);
-    let arrivals = run(&mut Network::new(), vec![(0, long), (1, ping(0, b, c))]);
+    let arrivals = run(&mut Network::new(), vec![(0, long.clone()), (9, ping(0, b, c))]);
     assert_eq!(arrivals[0].0, 5 + 9 + 9 + 5 + 257);
     assert_eq!(arrivals[1].0, 14 + 257 + 9 + 5 + 1);
+    // What comes to the link before them goes first, though it has left later. Of 33 flits eight
+    // pass in 6 .. 14.
+    assert_eq!(run(&mut Network::new(), vec![(0, long.clone()), (1, ping(0, b, c))])[1].0, 1 + hops(1));
+    let short = write_of(0, b, Dest::Unicast(c), 32 * 64);
+    let arrivals = run(&mut Network::new(), vec![(0, long), (1, short), (3, ping(0, b, c))]);
+    assert_eq!(arrivals[1].0, 14 + 257 + 33 - 8 + 9 + 5);
+    assert_eq!(arrivals[2].0, arrivals[1].0 + 1, "the next one is behind it");
 }
 
 #[test]
