@@ -10,7 +10,7 @@
 //! Packets on the same way do not overtake each other: the first one takes all free cycles between
 //! its head and its tail, and the head of the second comes later.
 
-use crate::Cycle;
+use crate::{Cycle, timing};
 
 /// A link: free from `free_at` on, and in the last gap before it, if that is not empty.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +38,14 @@ pub(super) struct Front {
     pub(super) head: Cycle,
     /// How many cycles its tail has fallen back, because other packets' flits are between its own.
     pub(super) behind: Cycle,
-    pub(super) flits: u64,
+    /// How many cycles of a link it takes.
+    pub(super) flits: Cycle,
 }
 
 impl Front {
     /// A packet that leaves its NIU.
     pub(super) const fn new(left: Cycle, flits: u64) -> Self {
-        Self { left, head: left, behind: 0, flits }
+        Self { left, head: left, behind: 0, flits: flits * timing::FLIT }
     }
 
     /// When its last flit has come.
@@ -61,30 +62,31 @@ impl Link {
     #[inline]
     pub(super) fn cross(&mut self, gaps: &mut Gaps, front: &mut Front, latency: u64) {
         if front.head >= self.free_at {
+            // Behind all others, and with a gap before it.
             if self.gap.until > front.left {
                 keep(gaps, self.gap, front.left);
             }
             self.gap = Gap { from: self.free_at, until: front.head };
             self.free_at = front.head + front.flits;
-        } else if self.gap.until > front.head {
-            if self.gap.from <= front.head && front.head + front.flits <= self.gap.until {
-                if front.head > front.left {
-                    keep(gaps, Gap { from: self.gap.from, until: front.head }, front.left);
-                }
-                self.gap.from = front.head + front.flits;
-            } else {
-                self.pass(gaps, front);
-            }
-        } else {
+        } else if self.gap.until <= front.head {
+            // Behind all others, for which it waits.
             front.behind = front.behind.saturating_sub(self.free_at - front.head);
             front.head = self.free_at;
             self.free_at += front.flits;
+        } else if self.gap.from <= front.head && front.head + front.flits <= self.gap.until {
+            // In the last gap, of which it leaves the ends.
+            if front.head > front.left {
+                keep(gaps, Gap { from: self.gap.from, until: front.head }, front.left);
+            }
+            self.gap.from = front.head + front.flits;
+        } else {
+            self.pass(gaps, front);
         }
         front.head += latency;
     }
 
-    /// Carries a packet between others: in the gaps that end after its head comes, and behind all
-    /// others if they do not suffice.
+    /// Gives a packet cycles between others: in the gaps that end after its head comes, and behind
+    /// all others if they do not suffice.
     #[inline(never)]
     fn pass(&mut self, gaps: &mut Gaps, front: &mut Front) {
         let mut flits = Flits { first: None, end: front.head, left: front.flits };
