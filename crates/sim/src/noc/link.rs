@@ -89,6 +89,8 @@ impl Link {
     /// all others if they do not suffice.
     #[inline(never)]
     fn pass(&mut self, gaps: &mut Gaps, front: &mut Front) {
+        // What is left of a gap may need a place.
+        make_room(gaps, front.left);
         let mut flits = Flits { first: None, end: front.head, left: front.flits };
         let mut at = gaps.len();
         while at > 0 && gaps[at - 1].until > front.head {
@@ -151,13 +153,19 @@ impl Flits {
 /// Puts a link's last gap to the others, before a new one takes its place.
 #[inline]
 fn keep(gaps: &mut Gaps, gap: Gap, now: Cycle) {
-    if gaps.len() == gaps.capacity() {
-        forget(gaps, now);
-    }
+    make_room(gaps, now);
     gaps.push(gap);
 }
 
-/// Forgets the gaps that are over.
+/// Makes room for one gap more.
+#[inline]
+fn make_room(gaps: &mut Gaps, now: Cycle) {
+    if gaps.len() == gaps.capacity() {
+        forget(gaps, now);
+    }
+}
+
+/// Forgets the gaps that are over, and doubles the room if it is full of others.
 #[cold]
 fn forget(gaps: &mut Gaps, now: Cycle) {
     gaps.drain(..gaps.partition_point(|gap| gap.until <= now));
@@ -187,6 +195,18 @@ mod tests {
                 prop_assert_eq!((front.head, front.tail()), (cycles[0] + 9, cycles[cycles.len() - 1] + 10));
             }
         }
+    }
+
+    #[test]
+    fn gaps_that_are_over_are_forgotten() {
+        let (mut link, mut gaps) = (Link::NEW, Gaps::new());
+        let mut number = 1u32;
+        for left in (0..2_000_000).step_by(10) {
+            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (way, flits) = (u64::from(number >> 24), u64::from(number >> 8 & 0xF) + 1);
+            link.cross(&mut gaps, &mut Front { left, head: left + way, behind: 0, flits }, 9);
+        }
+        assert!(gaps.capacity() <= 256, "{}", gaps.capacity());
     }
 
     #[test]
