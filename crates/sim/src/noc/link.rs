@@ -114,7 +114,6 @@ impl Link {
                 gaps[full] = gap;
                 gaps.drain(full + 1..full + empty);
             }
-            Some(gap) if full == gaps.len() => keep(gaps, gap, front.left),
             Some(gap) => gaps.insert(full, gap),
             None => drop(gaps.drain(full..full + empty)),
         }

@@ -76,8 +76,8 @@ impl Links {
     ///
     /// It takes its share of the link to the NIU and does not wait for it. Hardware would hold the
     /// packet in the NIU until the link is free, so that a core that waits until it has left
-    /// ("flushed") would not see it come much later. Kernels that multicast a flag to themselves and
-    /// then clear theirs rely on that.
+    /// ("flushed") would not see it come much later. Kernels that multicast a flag to themselves
+    /// and then clear theirs rely on that.
     #[inline]
     fn turn_around(&mut self, own: usize, front: &mut Front) {
         let head = front.head + timing::ROUTER_HOP + timing::ROUTER_TO_NIU; // see timing::LOOKAHEAD
